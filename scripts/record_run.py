@@ -18,6 +18,8 @@ from turnkeeper.testing.glass import Glass
 ROOT = Path(__file__).resolve().parent.parent
 IMAGE = ROOT / "docs/images/run.svg"
 WIDTH = 100
+CELL_WIDTH = 12.2
+"""Of the pictures that rich draws."""
 FIRST = "$ turnkeeper run -c"
 """Where the picture begins: a minute's output is too long for one."""
 THEME = TerminalTheme(
@@ -69,7 +71,21 @@ def draw(image: Path, lines: Iterable[str], *, width: int, title: str) -> None:
     drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.S).replace(
         "Fira Code", "ui-monospace, Menlo, Consolas"
     )
+    # Not every viewer keeps spaces at the beginning of a text, and the lowest line needs room for its underscores.
+    drawn = re.sub(r'x="([\d.]+)"( y="[\d.]+") textLength="([\d.]+)"( [^>]*>)((?:&#160;)+)(?!<|&#160;)', _moved, drawn)
+    drawn = re.sub(r'(clip-terminal">\s*<rect [^>]*height=")([\d.]+)', _taller, drawn)
     image.write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.M), "utf-8")
+
+
+def _moved(text: re.Match[str]) -> str:
+    """A text that begins where its first letter is."""
+    x, y, length, rest, spaces = text.groups()
+    by = CELL_WIDTH * spaces.count("&")
+    return f'x="{float(x) + by:g}"{y} textLength="{float(length) - by:g}"{rest}'
+
+
+def _taller(rect: re.Match[str]) -> str:
+    return f"{rect[1]}{float(rect[2]) + 6:g}"
 
 
 def on_terminal(command: list[str], directory: Path, environment: Mapping[str, str]) -> tuple[str, int]:

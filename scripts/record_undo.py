@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from record_run import draw, on_terminal
+from rich.text import Text
 
 from turnkeeper.testing.glass import Glass
 
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
 WIDTH = 132
 """Wide enough that no line is cut, whatever the name of the session."""
+NARROWEST = 80
 PROMPT = "replace `/ 100` with `/ 60` in tides.py, then run `printf 'Made by a command.\\n' > notes.txt`"
 
 
@@ -29,15 +31,20 @@ def main() -> int:
     if sys.argv[1:] == ["--check"]:
         return _check()
     for name, title, lines in scenes():
-        draw(IMAGES / f"undo-{name}.svg", lines, width=WIDTH, title=title)
+        draw(IMAGES / f"undo-{name}.svg", lines, width=_width(lines), title=title)
     return 0
+
+
+def _width(lines: list[str]) -> int:
+    """As narrow as the lines allow: the letters of a wide picture are small."""
+    return max(NARROWEST, *(Text.from_ansi(line.rstrip()).cell_len + 1 for line in lines))
 
 
 def _check() -> int:
     old = 0
     with TemporaryDirectory() as folder:
         for name, title, lines in scenes():
-            draw(fresh := Path(folder) / f"undo-{name}.svg", lines, width=WIDTH, title=title)
+            draw(fresh := Path(folder) / f"undo-{name}.svg", lines, width=_width(lines), title=title)
             if _words(fresh) != _words(IMAGES / fresh.name):
                 print(f"{fresh.name} shows what the program no longer prints; run scripts/record_undo.py")
                 old += 1

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from turnkeeper.api.blocking import BlockingTurnkeeper as BlockingTurnkeeper
     from turnkeeper.api.streamed_answer import StreamedAnswer as StreamedAnswer
     from turnkeeper.api.turnkeeper import Turnkeeper as Turnkeeper
+    from turnkeeper.app import ask as ask
+    from turnkeeper.app import ask_sync as ask_sync
     from turnkeeper.bus import Overflow as Overflow
     from turnkeeper.context.component import ContextComponent as ContextComponent
     from turnkeeper.context.component import Sampling as Sampling
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from turnkeeper.mint import Mint as Mint
     from turnkeeper.model.answer import Answer as Answer
     from turnkeeper.model.answer import TurnFailed as TurnFailed
+    from turnkeeper.model.command import Command as Command
     from turnkeeper.model.context import Absent as Absent
     from turnkeeper.model.context import Loaded as Loaded
     from turnkeeper.model.context import Unavailable as Unavailable
@@ -151,6 +154,7 @@ _PLACES = {
     "turnkeeper.api.blocking": "BlockingTurnkeeper",
     "turnkeeper.api.streamed_answer": "StreamedAnswer",
     "turnkeeper.api.turnkeeper": "Turnkeeper",
+    "turnkeeper.app": "ask ask_sync",
     "turnkeeper.bus": "Overflow",
     "turnkeeper.context.component": "ContextComponent Sampling",
     "turnkeeper.context.custom": "component",
@@ -159,6 +163,7 @@ _PLACES = {
     "turnkeeper.core.session_diff": "SessionDiff",
     "turnkeeper.mint": "Mint",
     "turnkeeper.model.answer": "Answer TurnFailed",
+    "turnkeeper.model.command": "Command",
     "turnkeeper.model.context": "Absent Loaded Unavailable",
     "turnkeeper.model.failure": (
         "AbortedFailure ApiFailure AuthFailure ContentFilterFailure Failure OutputLengthFailure "

@@ -3,8 +3,9 @@
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 import anyio
 
@@ -25,10 +26,16 @@ if TYPE_CHECKING:
     from turnkeeper.api.agent import Agent
     from turnkeeper.api.blocking import BlockingTurnkeeper
     from turnkeeper.context.component import ContextComponent
+    from turnkeeper.model.answer import Answer
+    from turnkeeper.model.message import ModelName
+    from turnkeeper.model.prompt import Prompt
+    from turnkeeper.model.session import Session
     from turnkeeper.providers.provider import Provider
     from turnkeeper.run.runtime import Settings
     from turnkeeper.tools.custom import Function
     from turnkeeper.tools.tool import AnyTool
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -93,6 +100,82 @@ def open_blocking(opening: AbstractAsyncContextManager[Turnkeeper]) -> Iterator[
         yield BlockingTurnkeeper(turnkeeper, portal)
 
 
+class OpenOptions(TypedDict, total=False):
+    """What ``turnkeeper.open`` takes besides the store."""
+
+    directory: str | Path | None
+    config: Mapping[str, object] | None
+    tools: "Sequence[AnyTool | Function]"
+    components: "Sequence[ContextComponent]"
+    agents: "Sequence[Agent]"
+    provider: "Provider | None"
+    settings: "Settings | None"
+    mint: Mint | None
+
+
+class AskOptions(OpenOptions, total=False):
+    """What ``turnkeeper.ask`` takes besides the prompt and the type of its answer."""
+
+    store: str | Engine | None
+    session: "str | Session | None"
+    id: str | None
+    agent: "str | Agent | None"
+    model: "ModelName | None"
+    system: str | None
+
+
+@overload
+async def ask(prompt: "str | Prompt", *, output_type: None = None, **given: Unpack[AskOptions]) -> "Answer[str]": ...
+
+
+@overload
+async def ask(prompt: "str | Prompt", *, output_type: type[T], **given: Unpack[AskOptions]) -> "Answer[T]": ...
+
+
+async def ask(
+    prompt: "str | Prompt",
+    *,
+    output_type: type[Any] | None = None,
+    store: str | Engine | None = None,
+    session: "str | Session | None" = None,
+    id: str | None = None,
+    agent: "str | Agent | None" = None,
+    model: "ModelName | None" = None,
+    system: str | None = None,
+    **opening: Unpack[OpenOptions],
+) -> "Answer[Any]":
+    """Open a store, ask once, and close it: ``(await turnkeeper.ask("...", tools=[tide])).text``.
+
+    The arguments are those of ``Turnkeeper.ask`` and of ``open``, with the store as ``store``: by default that of the
+    user. Raises TurnFailed if there is no answer.
+    """
+    async with open_program(store, **opening) as turnkeeper:
+        asked: Any = turnkeeper.ask  # Which type comes of which argument is said by the overloads above.
+        answer: Answer[Any] = await asked(
+            prompt, session=session, id=id, agent=agent, model=model, system=system, output_type=output_type
+        )
+        return answer
+
+
+@overload
+def ask_sync(prompt: "str | Prompt", *, output_type: None = None, **given: Unpack[AskOptions]) -> "Answer[str]": ...
+
+
+@overload
+def ask_sync(prompt: "str | Prompt", *, output_type: type[T], **given: Unpack[AskOptions]) -> "Answer[T]": ...
+
+
+def ask_sync(
+    prompt: "str | Prompt", *, output_type: type[Any] | None = None, **given: Unpack[AskOptions]
+) -> "Answer[Any]":
+    """As ``ask``, for scripts without ``async``: ``turnkeeper.ask_sync("...", tools=[tide]).text``."""
+    from anyio.from_thread import start_blocking_portal
+
+    # Not anyio.run, which a program could not call while its own event loop runs.
+    with start_blocking_portal() as portal:
+        return portal.call(partial(ask, prompt, output_type=output_type, **given))
+
+
 @asynccontextmanager
 async def look(
     store: str | Engine | None = None,
@@ -151,4 +234,4 @@ def default_store() -> str:
     return f"sqlite:{paths.data(os.environ) / 'turnkeeper.db'}"
 
 
-__all__ = ["Turnkeeper", "default_store", "look", "open_blocking", "open_program", "open_store"]
+__all__ = ["Turnkeeper", "ask", "ask_sync", "default_store", "look", "open_blocking", "open_program", "open_store"]

@@ -1,6 +1,7 @@
 """A prompt goes in and its answer comes out, once, also if it is asked again."""
 
 import dataclasses
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import anyio
@@ -10,6 +11,7 @@ from narrow import of_type
 
 import turnkeeper
 from turnkeeper import Conflict, Invalid, NotFound, Scripted, TurnFailed
+from turnkeeper.model.status import IDLE
 from turnkeeper.providers.script import Gate
 
 TOOL = "StructuredOutput"
@@ -260,6 +262,64 @@ async def test_a_stream_gives_the_text_as_it_comes_and_then_the_answer(opened: A
                 gate.open()
         assert "".join(pieces) == "The wind is west." == stream.answer.text
         assert pieces[0] == "The "
+
+
+async def test_leaving_the_block_of_a_stream_stops_the_turn_and_keeps_what_was_said(opened: Any) -> None:
+    gate = Gate()
+    model = Scripted().says("The wind ").waits(gate).says("is west.").then().says("is west.")
+    async with opened(model) as tk:
+        with anyio.fail_after(LIMIT_S):
+            async with tk.stream("Wind?") as answer:
+                with pytest.raises(Invalid, match="take the first piece first"):
+                    _ = answer.session_id
+                assert await anext(answer) == "The "
+            assert await tk.status(answer.session_id) == IDLE
+            again = await tk.ask("Go on.", session=answer.session_id)
+        first = (await tk.messages(answer.session_id)).items[1]
+        assert of_type(turnkeeper.AssistantMessage, first.info).error is not None
+        assert "".join(part.text for part in first.parts if isinstance(part, turnkeeper.TextPart)) == "The wind "
+        assert again.text == "is west."
+
+
+async def test_a_cancellation_in_the_block_of_a_stream_stops_the_turn(opened: Any) -> None:
+    async with opened(Scripted().says("The wind ").waits(Gate()).says("is west.")) as tk:
+        with anyio.fail_after(LIMIT_S):
+            with anyio.CancelScope() as scope:
+                async with tk.stream("Wind?") as answer:
+                    await anext(answer)
+                    scope.cancel()
+                    await anyio.sleep_forever()
+            assert await tk.status(answer.session_id) == IDLE
+
+
+async def test_a_stream_that_ended_or_never_began_stops_nothing_when_its_block_ends(opened: Any) -> None:
+    async with opened(Scripted().says("West.").forever()) as tk:
+        async with tk.stream("Wind?") as answer:
+            assert "".join([piece async for piece in answer]) == "West."
+        assert answer.answer.error is None
+        async with tk.stream("Wind?"):
+            pass
+        assert len((await tk.list()).items) == 1
+
+
+async def test_one_question_opens_asks_and_closes(place: Path, settings: turnkeeper.Settings, tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'one.db'}"
+    model = Scripted().says("West.").then().calls(TOOL, value=4)
+    one = await turnkeeper.ask("Wind?", store=store, directory=place, provider=model, settings=settings)
+    force = await turnkeeper.ask(
+        "How strong?",
+        output_type=int,
+        session=one.session_id,
+        store=store,
+        directory=place,
+        provider=model,
+        settings=settings,
+    )
+    assert (one.text, force.output, force.session_id) == ("West.", 4, one.session_id)
+    async with turnkeeper.open(store) as tk:
+        assert len((await tk.messages(one.session_id)).items) == 4
+    with pytest.raises(TypeError, match="colour"):
+        await turnkeeper.ask("Wind?", store="memory:", colour="red")  # type: ignore[call-overload]
 
 
 async def test_a_stream_sets_turns_apart(opened: Any) -> None:

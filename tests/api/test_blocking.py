@@ -27,6 +27,29 @@ def test_a_script_asks_streams_and_reads(place: Path, settings: Settings) -> Non
         assert tk.state(answer.session_id).session == tk.get(answer.session_id)
 
 
+def test_a_script_asks_one_question(place: Path, settings: Settings) -> None:
+    def tide(place: str) -> str:
+        """When the tide is high."""
+        return f"6:12 at {place}"
+
+    model = Scripted().calls("tide", place="the bay").then().says("At 6:12.")
+    asked = turnkeeper.ask_sync(
+        "Tide?", store="memory:", directory=place, settings=settings, provider=model, tools=[tide]
+    )
+    assert asked.text == "At 6:12."
+    failing = Scripted().fails(400, message="no such thing")
+    with pytest.raises(TurnFailed):
+        turnkeeper.ask_sync("Tide?", store="memory:", directory=place, settings=settings, provider=failing)
+
+
+def test_leaving_the_block_of_a_stream_stops_the_turn(place: Path, settings: Settings) -> None:
+    model = Scripted().says("The ").hangs().then().says("is west.")
+    with turnkeeper.open_sync("memory:", directory=place, provider=model, settings=settings) as tk:
+        with tk.stream("Wind?") as answer:
+            assert next(answer) == "The "
+        assert tk.ask("Go on.", session=answer.session_id).text == "is west."
+
+
 def test_a_script_hears_of_changes(place: Path, settings: Settings) -> None:
     with (
         turnkeeper.open_sync("memory:", directory=place, settings=settings) as tk,

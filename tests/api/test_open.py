@@ -112,7 +112,7 @@ async def test_an_agent_is_named_or_given(opened: Any) -> None:
 
 def test_an_agent_with_children_is_the_configuration_of_all() -> None:
     scout = Agent("scout", "You look.", description="Looks at files")
-    lead = Agent("lead", "You decide.", permission={"bash": "ask"}, children=(scout,))
+    lead = Agent("lead", "You decide.", permission={"bash": "ask"}, children=[scout])
     assert lead.configuration() == {
         "agent": {
             "scout": {"prompt": "You look.", "description": "Looks at files", "mode": "subagent"},

@@ -146,6 +146,7 @@ def test_what_does_not_wait_cannot_be_answered(shop: Shop) -> None:
         answered = tk(shop.data, *words)
         assert answered.code == 1
         assert "nope" in answered.err
+        assert f"`turnkeeper {words[0]} list` lists what does" in answered.err
 
 
 def asked(data: Path, *, restarts: bool = True) -> str:

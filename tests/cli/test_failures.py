@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli_store import Family, tk
+from workshop import Shop
 
 from turnkeeper.cli.main import main
 
@@ -105,3 +106,23 @@ def test_words_behind_two_dashes_are_no_options(data: Path) -> None:
     tk(data, "session", "create", "--id", "ses_dashes")
     assert main(["--data", str(data), "session", "rename", "--", "ses_dashes", "--json"]) == 0
     assert tk(data, "session", "show", "ses_dashes", "--json").json["title"] == "--json"
+
+
+def test_a_warning_brings_no_control_characters_of_a_project_to_the_terminal(shop: Shop) -> None:
+    folder = shop.project / ".turnkeeper" / "command"
+    folder.mkdir(parents=True)
+    (folder / "red\x1b[31m\x07.md").write_text("A prompt.")
+    done = shop.process("run", "-m", "offline/tk-1", "hello", TURNKEEPER_TRUST="0")
+    assert done.returncode == 0
+    assert "not in force until" in done.stderr
+    assert not {"\x1b", "\x07"} & set(done.stderr)
+
+
+def test_a_failure_brings_no_control_characters_of_a_project_to_the_terminal(shop: Shop) -> None:
+    folder = shop.project / ".turnkeeper" / "agent"
+    folder.mkdir(parents=True)
+    (folder / "red\x1b[31m\x07.md").write_text("A prompt.")
+    done = shop.process("agent", "show", "nobody")
+    assert done.returncode == REFUSED
+    assert "red" in done.stderr
+    assert not {"\x1b", "\x07"} & set(done.stderr)

@@ -55,3 +55,27 @@ def test_a_wrong_configuration_is_named(shop: Shop) -> None:
     run = shop.process("models")
     assert run.returncode == 1
     assert "turnkeeper.json" in run.stderr
+
+
+def test_a_search_goes_through_all_providers_and_those_with_a_key_come_first(shop: Shop) -> None:
+    run = shop.process("models", "--search", "GROQ llama", "--json")
+    found = json.loads(run.stdout)
+    assert (found["search"], found["fits"]) == ("GROQ llama", True)
+    assert {one["provider"] for one in found["models"]} >= {"groq"}
+    assert all("llama" in f"{one['id']} {one['name']}".lower() for one in found["models"])
+    keyed = json.loads(shop.process("models", "--search", "sonnet", "--json", POE_API_KEY="env-secret").stdout)
+    assert keyed["models"][0]["provider"] == "poe"
+    assert keyed["models"][0]["key"] == "environment variable POE_API_KEY"
+    table = shop.process("models", "anthropic", "--search", "sonnet 4.5")
+    assert "anthropic/claude-sonnet-4-5" in table.stdout
+    assert "openrouter/" not in table.stdout
+
+
+def test_a_search_that_fits_nothing_gives_the_nearest(shop: Shop) -> None:
+    near = shop.process("models", "--search", "claude sonet")
+    assert near.returncode == 0
+    assert "No model has 'claude sonet'; these are the nearest." in near.stderr
+    assert near.stdout.splitlines()[1].startswith("anthropic/claude-")
+    far = json.loads(shop.process("models", "--search", "xqzwvjk", "--json").stdout)
+    assert far == {"search": "xqzwvjk", "fits": False, "models": []}
+    assert shop.process("models", "--search", " ").returncode == 2

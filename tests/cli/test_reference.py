@@ -91,6 +91,6 @@ def test_the_first_page_names_every_command_and_the_shared_options(tmp_path: Pat
 
 
 def test_every_command_is_used_by_a_test() -> None:
-    written = "".join(file.read_text("utf-8") for file in Path(__file__).parent.glob("test_*.py"))
+    written = "".join(file.read_text("utf-8") for file in Path(__file__).parent.rglob("test_*.py"))
     for chain in LEAVES:
         assert ", ".join(f'"{word}"' for word in chain) in written

@@ -10,6 +10,7 @@ from cli_store import command, tk
 from workshop import Shop
 
 from turnkeeper.cli.attachments import attachment
+from turnkeeper.cli.options import Options
 from turnkeeper.model.refusal import Invalid
 
 NOTE = "the offline model answers"
@@ -22,7 +23,7 @@ def texts(shop: Shop, session_id: str, role: str) -> list[str]:
 
 def test_finished_texts_go_to_standard_output_and_the_rest_to_standard_error(shop: Shop) -> None:
     said = shop.run("read tides.py, then replace `100` with `60` in tides.py")
-    [session] = shop.sessions()
+    assert len(shop.sessions()) == 1
     assert said.code == 0
     assert said.out.startswith("Reading `tides.py`.\nEditing `tides.py`.\n`tides.py` has 2 lines:\n")
     lines = said.err.splitlines()
@@ -35,8 +36,22 @@ def test_finished_texts_go_to_standard_output_and_the_rest_to_standard_error(sho
         "    2 +     return minutes / 60",
     ]
     assert lines[6].startswith("offline/tk-1 · 3 turns · ")
-    assert lines[7:] == [f'{session["id"]}  go on with: tk run -c "…"']
+    assert len(lines) == 8
     assert (shop.project / "tides.py").read_text() == "def hours(minutes):\n    return minutes / 60\n"
+
+
+def test_the_hint_at_the_end_leads_to_the_same_session_and_store(shop: Shop) -> None:
+    here = shop.process("run", "-m", "offline/tk-1", "read tides.py")
+    [session] = shop.sessions()
+    assert here.stderr.endswith(f'{session["id"]}  go on with: tk run -c "…"\n')
+    elsewhere = shop.run("read tides.py", "--dir", str(shop.home))
+    [newest, _] = shop.sessions()
+    assert elsewhere.err.endswith(f'go on with: tk --data {shop.data} run -s {newest["id"]} "…"\n')
+
+
+def test_a_hint_shows_no_password_of_an_address() -> None:
+    assert Options(server="http://me:secret@box:4096").program == "tk --server URL"
+    assert Options(server="http://box:4096").program == "tk --server http://box:4096"
 
 
 def test_the_summary_counts_what_the_ledger_has(shop: Shop) -> None:

@@ -30,7 +30,7 @@ from turnkeeper.model.failure import (
 from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
-from turnkeeper.model.parts import FilePart, Part, ReasoningPart, RetryPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, Part, ReasoningPart, RetryPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
@@ -147,6 +147,11 @@ def test_text_after_a_gap_is_left_to_the_settled_part() -> None:
         message(TURN), part(text("p")), delta("p", "Hel", 0), delta("p", "o", 4), part(text("p", "Hello", end=2))
     )
     assert [name for name, _ in said] == ["began", "opened", "grew", "settled"]
+
+
+def test_a_finished_part_that_changes_is_told_once() -> None:
+    step = StepStartPart(id="p", **OWN)
+    assert told(message(TURN), part(step), part(step.but(snapshot="4b825dc"))) == [("began", TURN), ("settled", step)]
 
 
 def test_what_began_elsewhere_is_not_told() -> None:

@@ -2,13 +2,17 @@
 
 import os
 import socket
+from contextlib import closing
 
 import anyio
+import apsw
 from cli_store import api, tk
 from steps import busy_here, left_open, retrying_here
 from workshop import Shop
 
 import turnkeeper
+from turnkeeper.model.event import RestoreBegun
+from turnkeeper.model.restore import FileRestore
 
 
 def abandoned(shop: Shop) -> str:
@@ -95,6 +99,33 @@ def test_recover_looks_after_every_session_that_a_dead_process_left(shop: Shop) 
     again = tk(shop.data, "session", "recover", "--policy", "ask")
     assert (again.code, again.out.strip(), again.err) == (0, "", "No session needs recovery.\n")
     assert tk(shop.data, "doctor").code == 0
+
+
+def test_recover_names_a_session_that_cannot_be_read_and_looks_after_the_others(shop: Shop) -> None:
+    damaged, sound = abandoned(shop), abandoned(shop)
+    with closing(apsw.Connection(str(shop.data / "turnkeeper.db"))) as connection:
+        connection.execute("UPDATE document SET value = '{' WHERE key GLOB ?", (f"message/{damaged}/*",))
+        assert connection.changes()
+    said = tk(shop.data, "session", "recover", "--json")
+    assert (said.code, [one["sessionID"] for one in said.json]) == (1, [sound])
+    assert f"Not recovered: {damaged}: " in said.err
+    again = tk(shop.data, "session", "recover")
+    assert (again.code, again.out) == (1, "")
+    assert "No session needs recovery" not in again.err
+
+
+def test_recover_names_an_undo_that_cannot_be_finished(shop: Shop) -> None:
+    session_id = abandoned(shop)
+    gone = str(shop.project / "gone")
+
+    async def cut_off(opened: turnkeeper.Turnkeeper) -> None:
+        begun = RestoreBegun(root=gone, files=(FileRestore(file="a", kind="delete"),))
+        await opened.store.journal.append(session_id, begun)
+
+    api(shop.data, cut_off)
+    said = tk(shop.data, "session", "recover")
+    assert (said.code, said.out) == (1, "")
+    assert f"Not recovered: {session_id}: the directory {gone!r} of the session is not there" in said.err
 
 
 def test_resume_tells_what_it_found_and_goes_on_without_running_a_call_twice(shop: Shop) -> None:

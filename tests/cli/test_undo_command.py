@@ -107,7 +107,7 @@ def test_without_a_terminal_it_is_not_done_unless_told_so(place: Path) -> None:
     assert files(place) == AFTER
     done = run(place, "session", "undo", SESSION, "--yes")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{LISTED}An undo is pending. 3 files changed.\n"
+    assert done.stderr == f"{LISTED}3 files changed. Redo brings back what is undone, until the next prompt.\n"
     assert files(place) == BEFORE
     again = run(place, "session", "redo", SESSION, "-y")
     assert again.returncode == 0
@@ -203,7 +203,9 @@ def test_conflicts_are_counted_at_the_end_and_listed_once(place: Path) -> None:
     done = run(place, "session", "undo", SESSION, "--yes")
     assert done.returncode == 1
     assert done.stderr.count("made") == 1
-    assert done.stderr.endswith("An undo is pending. 2 files changed; 1 file stays as it is.\n")
+    assert done.stderr.endswith(
+        "2 files changed; 1 file stays as it is. Redo brings back what is undone, until the next prompt.\n"
+    )
 
 
 def test_from_a_deleted_directory_it_is_said_what_is_wrong(place: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -17,7 +18,9 @@ import turnkeeper
 from turnkeeper.cli import failures
 from turnkeeper.client import Client
 from turnkeeper.client.errors import Unreachable
+from turnkeeper.core.answers import REJECTED
 from turnkeeper.model import event as e
+from turnkeeper.model.notification import Notification
 from turnkeeper.model.session import FileDiff, Summary
 from turnkeeper.providers.script import Gate, Script
 from turnkeeper.testing.server import ScriptedServer
@@ -316,6 +319,53 @@ def test_where_nobody_can_be_asked_the_answer_is_no_unless_all_is_allowed(common
     assert (allowed.code, (shop.project / "made.txt").read_text()) == (0, "hi\n"), allowed
 
 
+def test_where_nobody_can_be_asked_the_model_is_told_so_and_not_that_a_user_refused(common: tuple[Shop, str]) -> None:
+    shop = a_shop(common[0].home / "nobody")
+    shop.configure(permission={"bash": "ask"})
+    place = ("--dir", str(shop.project), "--server", common[1])
+    shop.run("run `echo hi > made.txt`", *place)
+    [call] = tool_calls(common, shop)
+    assert call["state"]["error"] == REJECTED["nobody"]
+
+
+def test_a_run_without_a_user_answers_nothing_that_waited_before_and_leaves_its_prompt(
+    common: tuple[Shop, str],
+) -> None:
+    shop = a_shop(common[0].home / "waiting")
+    shop.configure(permission={"bash": "ask"})
+
+    async def asked() -> tuple[str, str]:
+        async with Client(common[1], directory=shop.project) as client, client.subscribe() as heard:
+            session_id = (await client.create()).id
+            await client.prompt_async(session_id, "run `echo hi > made.txt`")
+            async for one in heard:
+                if isinstance(one, Notification) and one.type == "permission.asked":
+                    break
+            [request] = await client.permissions()
+            return session_id, request.id
+
+    async def allow() -> None:
+        async with Client(common[1], directory=shop.project) as client:
+            [request] = await client.permissions()
+            assert request.id == request_id
+            await client.reply(request.id, "once")
+            await client.wait(session_id)
+            assert len((await client.messages(session_id)).items) >= 4
+
+    session_id, request_id = anyio.run(asked)
+    waiting = shop.process("run", "and then?", "-s", session_id, "--server", common[1])
+    assert (waiting.returncode, "a call waits for an answer" in waiting.stderr) == (1, True), waiting
+    anyio.run(allow)
+    assert (shop.project / "made.txt").read_text() == "hi\n"
+
+
+def tool_calls(common: tuple[Shop, str], shop: Shop) -> list[dict[str, Any]]:
+    """The tool calls of the one session of a project."""
+    [found] = through(common, "session", "list", "--directory", str(shop.project), "--json").json["items"]
+    messages = through(common, "session", "messages", found["id"], "--json").json["items"]
+    return [part for message in messages for part in message["parts"] if part["type"] == "tool"]
+
+
 def test_an_undo_through_a_server_lists_files_and_conflicts_as_on_a_store(common: tuple[Shop, str]) -> None:
     shop = a_shop(common[0].home / "undoing")
     place = ("--dir", str(shop.project), "--server", common[1])
@@ -331,7 +381,7 @@ def test_an_undo_through_a_server_lists_files_and_conflicts_as_on_a_store(common
     done = through(common, "session", "undo", found["id"], "--yes")
     assert (done.code, (shop.project / "made.txt").exists()) == (1, False), done
     assert listed in done.err
-    assert "An undo is pending. 1 file changed; 1 file stays as it is." in done.err
+    assert "1 file changed; 1 file stays as it is. Redo brings back" in done.err
     again = through(common, "session", "redo", found["id"], "--yes", "--json")
     assert (again.code, again.json["files"][0]["kind"]) == (0, "create"), again
     assert (shop.project / "made.txt").read_text() == "hi\n"

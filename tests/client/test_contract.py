@@ -403,3 +403,11 @@ async def test_a_message_that_is_not_there_is_not_removed(way: str, tmp_path: Pa
         session_id = (await client.create(title="T")).id
         with pytest.raises(NotFound):
             await client.remove_message(session_id, "msg_nope")
+
+
+async def test_agents_and_models_of_a_directory_are_listed(way: str, tmp_path: Path) -> None:
+    async with pair(way, tmp_path) as (client, _, __):
+        agents = {one.name: one.mode for one in await client.agents(directory=tmp_path)}
+        assert agents["build"] == "primary"
+        assert agents["general"] == "subagent"
+        assert "offline/tk-1" in await client.models(directory=tmp_path)

@@ -139,6 +139,8 @@ def test_what_components_may_look_at_does_not_grow_with_the_history() -> None:
         "home",
         "instructions",
         "nested",
+        "skills",
+        "rules",
         "begins",
     }
 

@@ -52,9 +52,9 @@ def test_what_agents_may_do_by_default(row: list[str]) -> None:
     [
         ({"permission": {"question": "deny"}}, "question", "deny"),
         ({"tools": {"question": False}}, "question", "deny"),
-        ({"permission": {"edit": "ask"}}, "edit", "ask"),
-        ({"permission": "allow"}, "edit", "allow"),
-        ({"permission": "allow", "agent": {"plan": {"permission": {"edit": "deny"}}}}, "edit", "deny"),
+        ({"permission": {"webfetch": "ask"}}, "webfetch", "ask"),
+        ({"permission": "allow"}, "external_directory", "allow"),
+        ({"permission": "allow", "agent": {"plan": {"permission": {"bash": "deny"}}}}, "bash", "deny"),
         ({"permission": {"edit": "ask"}, "agent": {"plan": {"tools": {"write": True}}}}, "edit", "allow"),
         ({"agent": {"plan": {"permission": {"bash": "allow"}}}, "$denied": [{"bash": "deny"}]}, "bash", "deny"),
     ],
@@ -63,6 +63,47 @@ def test_configuration_is_stronger_than_an_agent_and_what_it_says_of_the_agent_i
     config: JsonObject, permission: str, expected: Action
 ) -> None:
     assert action(config, "plan", permission, "x") == expected
+
+
+PLAN_FILE = ".opencode/plans/a.md"
+
+
+@pytest.mark.parametrize(
+    ("config", "file", "plan_file"),
+    [
+        # What holds for all agents never lets plan write.
+        ({"permission": "allow"}, "deny", "allow"),
+        ({"permission": {"*": "allow"}}, "deny", "allow"),
+        ({"permission": {"edit": "allow"}}, "deny", "allow"),
+        ({"permission": {"e*": "allow"}}, "deny", "allow"),
+        ({"permission": {"edit": {"src/*": "allow"}}}, "deny", "allow"),
+        ({"tools": {"write": True}}, "deny", "allow"),
+        # What it asks about or denies holds for plan files, too.
+        ({"permission": {"edit": "ask"}}, "deny", "ask"),
+        ({"permission": {"edit": "deny"}}, "deny", "deny"),
+        ({"permission": {"*": "deny", "edit": "allow"}}, "deny", "allow"),
+        ({"permission": {"edit": {".opencode/*": "deny", "src/*": "allow"}}}, "deny", "deny"),
+        ({"permission": {"edit": {"*": "allow", PLAN_FILE: "ask"}}}, "deny", "ask"),
+        # What is said of plan itself holds.
+        ({"agent": {"plan": {"permission": {"edit": "allow"}}}}, "allow", "allow"),
+        ({"agent": {"plan": {"permission": "allow"}}}, "allow", "allow"),
+        ({"agent": {"plan": {"tools": {"write": True}}}}, "allow", "allow"),
+        ({"permission": "allow", "agent": {"plan": {"permission": {"edit": {"src/*": "ask"}}}}}, "ask", "allow"),
+    ],
+)
+def test_only_what_is_said_of_plan_itself_lets_it_write(config: JsonObject, file: Action, plan_file: Action) -> None:
+    checked(config, "a file")
+    assert (action(config, "plan", "edit", "src/a.py"), action(config, "plan", "edit", PLAN_FILE)) == (file, plan_file)
+
+
+def test_without_a_sandbox_only_a_rule_about_commands_lets_plan_run_them_unasked() -> None:
+    cases: list[tuple[JsonObject, Action]] = [
+        ({"permission": "allow"}, "ask"),
+        ({"permission": {"bash": "allow"}}, "allow"),
+    ]
+    for config, expected in cases:
+        unconfined = agents(typed(config), "/home/me", is_confined=False)
+        assert evaluate(unconfined["plan"].permission, "bash", "make") == expected
 
 
 def test_agents_that_only_read_ask_before_commands_where_no_sandbox_keeps_them_from_writing() -> None:

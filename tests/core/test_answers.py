@@ -53,6 +53,15 @@ TABLE: list[tuple[str, Reply, tuple[Rule, ...], list[Event]]] = [
         (),
         [replied("per_rm", "reject", "No."), *(replied(f"per_{one}", "reject") for one in ("ls", "ls_all", "edit"))],
     ),
+    (
+        "per_rm",
+        Reply(answer="reject", absence="nobody"),
+        (),
+        [
+            e.PermissionReplied(request_id=f"per_{one}", reply="reject", absence="nobody")
+            for one in ("rm", "ls", "ls_all", "edit")
+        ],
+    ),
     ("per_done", Reply(answer="once"), (), []),
 ]
 

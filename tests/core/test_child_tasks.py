@@ -1,9 +1,18 @@
 """Child tasks: what the fold keeps of the work that calls have handed on, and what came of it."""
 
+import msgspec
 import pytest
 
 from turnkeeper.core.asks import TurnState, turn_state
-from turnkeeper.core.child_results import ChildResult, child_result, task_block
+from turnkeeper.core.child_results import (
+    ChildReport,
+    ChildResult,
+    child_result,
+    delivery_events,
+    prompt_of,
+    report_of,
+    task_block,
+)
 from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.family import family, total_cost
 from turnkeeper.core.projector import apply
@@ -13,8 +22,9 @@ from turnkeeper.model.child import ChildTask
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import AbortedFailure, MessageData, UnknownData, UnknownFailure
 from turnkeeper.model.message_with_parts import MessageWithParts
-from turnkeeper.model.parts import Part, StepFinishPart, ToolPart
+from turnkeeper.model.parts import Part, StepFinishPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import SettledTime, ToolError
+from turnkeeper.model.session import Revert, SessionModel
 from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, a_session, a_text, an_assistant, completed, running
 
 TURN = an_assistant("ses_one", "msg_a", "msg_u", seq=1)
@@ -142,3 +152,55 @@ def test_every_cost_of_a_family_counts_once() -> None:
     assert (tree.cost, tree.total_cost, child.total_cost, grandchild.total_cost) == (0.1, 0.7, 0.6, 0.4)
     assert (tree.status, grandchild.status) == ("idle", "busy")
     assert total_cost(root, [two, one, one]) == 0.7
+
+
+ASIDE = Revert(message_id="msg_u")
+
+
+@pytest.mark.parametrize(
+    ("children", "revert", "is_active", "is_wanted", "report"),
+    [
+        ((), None, False, True, ChildReport(is_delivered=False, wakes=False)),
+        ((TASK,), None, True, True, ChildReport(is_delivered=False, wakes=False)),
+        ((TASK,), None, False, True, ChildReport(is_delivered=False, wakes=True)),
+        ((TASK,), None, False, False, ChildReport(is_delivered=False, wakes=False)),
+        ((BEHIND,), None, True, True, ChildReport(is_delivered=True, wakes=True)),
+        ((BEHIND,), None, False, False, ChildReport(is_delivered=True, wakes=False)),
+        ((BEHIND,), ASIDE, False, True, ChildReport(is_delivered=True, wakes=False)),
+        ((BEHIND.but(is_over=True),), None, True, True, ChildReport(is_delivered=False, wakes=False)),
+    ],
+    ids=[
+        "nobody wants it",
+        "a call of this process waits",
+        "a call waits that no process runs",
+        "the parent was stopped",
+        "in the background",
+        "in the background, and the parent was stopped",
+        "in the background, and the user has undone",
+        "the task is over",
+    ],
+)
+def test_a_parent_is_told_of_a_child_session_that_rests_if_it_wants_its_result(
+    children: tuple[ChildTask, ...], revert: Revert | None, is_active: bool, is_wanted: bool, report: ChildReport
+) -> None:
+    parent = SessionView(session=a_session("ses_one", revert=revert), seq=9, children=children)
+    assert report_of(parent, "ses_child", is_active=is_active, is_wanted=is_wanted) == report
+
+
+@pytest.mark.parametrize(("state", "word"), [("completed", "completed"), ("failed", "failed"), ("stopped", "failed")])
+def test_the_result_of_a_background_task_comes_as_a_prompt_with_the_end_of_the_task(state: str, word: str) -> None:
+    child, parent = a_session("ses_child", title="Look"), SessionView(session=a_session(), seq=9, children=(BEHIND,))
+    prompt = prompt_of(parent.session.but(agent="build", model=SessionModel(provider_id="a", id="b")), "msg_r", NOW)
+    result = msgspec.convert({"state": state, "text": "so"}, ChildResult)
+    assert prompt is not None
+    admitted, ended = delivery_events(parent, child, result, prompt, "prt_r")
+    assert isinstance(admitted, e.PromptAdmitted)
+    assert isinstance(admitted.parts[0], TextPart)
+    assert f"<summary>Background task {word}: Look</summary>" in admitted.parts[0].text
+    assert (admitted.message, ended) == (prompt, ENDED)
+    assert delivery_events(parent, child, result, None, "prt_r") == [ENDED]
+    assert delivery_events(parent.but(children=()), child, result, prompt, "prt_r") == []
+
+
+def test_a_session_that_never_had_an_agent_gets_no_prompt() -> None:
+    assert prompt_of(a_session("ses_one", agent=None), "msg_r", NOW) is None

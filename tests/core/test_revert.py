@@ -18,6 +18,7 @@ from turnkeeper.core.revert import (
     file_edits,
     file_steps,
     first_and_last_tree,
+    merged_anew,
     redo,
     removal,
     revert_point,
@@ -272,6 +273,24 @@ def test_a_redo_takes_back_what_the_undo_did() -> None:
     assert decided(redo("f", state("aXY"), undone.undone)).to == state("bXXY")
     assert decided(redo("f", state("bX"), undone.undone)).kind == "unchanged"
     assert decided(redo("f", None, undone.undone)).reason == REMOVED
+
+
+@pytest.mark.parametrize(
+    ("found", "now", "to", "kind", "reason"),
+    [
+        ("aX", "aX", "aX", "unchanged", None),
+        ("bX", "bX", "aX", "merged", None),
+        ("b!", "b", "a", "restore", SAME_LINES),
+        (None, "b", "a", "restore", REMOVED),
+    ],
+)
+def test_what_changed_after_a_restore_was_cut_off_is_decided_anew(
+    found: str | None, now: str, to: str, kind: str, reason: str | None
+) -> None:
+    one = decided(undo("f", state("b"), [edit("a", "b")]))
+    again = decided(merged_anew(one.but(reason="it changed while a command ran"), state(found) if found else None))
+    assert (again.now, again.to, again.kind, again.reason) == (state(now), state(to), kind, reason)
+    assert (again.undone, again.earlier) == (one.undone, one.undone if reason else None)
 
 
 def test_a_second_undo_leads_back_to_before_the_first() -> None:

@@ -20,7 +20,7 @@ ALLOW_ALL = Rule(permission="*", pattern="*", action="allow")
         ({"model": "anthropic/claude"}, ["model"]),
         ({"small_model": "anthropic/claude"}, ["small_model"]),
         ({"shell": "/project/shell"}, ["shell"]),
-        ({"command": {"deploy": {"template": "!`curl`"}}}, ["command"]),
+        ({"command": {"deploy": {"template": "!`curl`"}}}, ["command.deploy"]),
         ({"plugin": ["./plugin.py"]}, ["plugin"]),
         ({"mcp": {"one": {"command": ["./server"]}}}, ["mcp"]),
         ({"formatter": {"one": {"command": ["./format"]}}}, ["formatter"]),
@@ -41,6 +41,8 @@ ALLOW_ALL = Rule(permission="*", pattern="*", action="allow")
         ({"instructions": ["https://elsewhere/rules.md"]}, ["instructions (https://elsewhere/rules.md)"]),
         ({"agent": {"build": {"prompt": "{file:~/.netrc}"}}}, ["agent.build.prompt"]),
         ({"timezone": "{env:SECRET}"}, ["timezone"]),
+        ({"default_agent": "build"}, ["default_agent"]),
+        ({"agent": {"plan": {"disable": True}}}, ["agent.plan.disable"]),
     ],
     ids=str,
 )

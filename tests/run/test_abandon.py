@@ -3,9 +3,11 @@
 import os
 import select
 import threading
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio import to_thread
 
@@ -63,6 +65,35 @@ async def test_a_tool_that_ignores_an_interrupt_is_left_and_its_call_is_settled(
         assert len(await stage.events(session)) == events
         assert (await stage.ask(session, "And now?")).reason == "answered"
         assert await stage.is_sound(session)
+
+
+async def test_a_coroutine_that_swallows_cancellation_is_reminded_and_does_not_keep_the_loop_busy() -> None:
+    begun, release = anyio.Event(), anyio.Event()
+    told = 0
+
+    async def stubborn() -> None:
+        nonlocal told
+        begun.set()
+        while not release.is_set():
+            try:
+                await release.wait()
+            except anyio.get_cancelled_exc_class():
+                told += 1
+
+    with anyio.fail_after(DEADLINE_S):
+        async with anyio.create_task_group() as group:
+            async with anyio.create_task_group() as callers:
+                callers.start_soon(partial(run_or_abandon, group, stubborn, name="stubborn", grace_s=0))
+                await begun.wait()
+                callers.cancel_scope.cancel()
+            before = told
+            for _ in range(1000):
+                await anyio.lowlevel.checkpoint()
+            soon = told - before
+            while told == before:  # It is not forgotten either.
+                await anyio.sleep(0)
+            release.set()
+    assert soon < 100
 
 
 async def test_a_command_that_ignores_the_request_to_end_does_not_hold_an_interrupt_up_and_is_killed(

@@ -55,6 +55,8 @@ async def look(stage: Stage) -> Found:
 
 
 async def states(stage: Stage) -> dict[str, ToolState]:
+    if not await stage.tk.store.engine.length(family_life.ROOT):
+        return {}
     turns = await stage.turns(family_life.ROOT)
     return {part.call_id: part.state for _, parts in turns for part in parts if isinstance(part, ToolPart)}
 

@@ -26,6 +26,9 @@ class Asked:
         self.environ = {"HOME": str(home), "PATH": os.environ["PATH"], "TURNKEEPER_TRUST": "1"}
         self._directories = Directories(no_network, list, self.environ)
 
+    def trust(self, directory: Path, file: Path) -> None:
+        TrustedDirectories(self.environ).add(directory, settings={file: file.read_bytes()})
+
     async def agent(self) -> str:
         return (await self._directories.resolve(str(self.place))).config.agent(None).name
 
@@ -62,8 +65,10 @@ async def test_settings_are_seen_when_they_come_change_and_go(
     file.parent.mkdir(exist_ok=True)
     assert [await asked.agent() for _ in range(2)] == ["build", "build"]
     file.write_text('{"default_agent": "plan"}')
+    asked.trust(file.parent, file)
     assert [await asked.agent() for _ in range(2)] == ["plan", "plan"]
     file.write_text('{"default_agent": "none"}')
+    asked.trust(file.parent, file)
     assert [await asked.agent() for _ in range(2)] == ["build", "build"]
     assert [one.message for one in caplog.records if "default_agent" in one.message] == [
         "default_agent 'none' is not an agent that answers prompts; build is used instead"
@@ -98,7 +103,9 @@ async def test_settings_that_refer_to_a_file_are_read_each_time(asked: Asked) ->
 
 
 async def test_a_repository_that_comes_to_be_around_it_is_seen(asked: Asked) -> None:
-    (asked.home / "opencode.json").write_text('{"default_agent": "plan"}')
+    file = asked.home / "opencode.json"
+    file.write_text('{"default_agent": "plan"}')
+    asked.trust(asked.home, file)
     assert (await asked.worktree(), await asked.agent()) == (Path(asked.home.anchor), "plan")
     subprocess.run(["git", "init", "-q"], cwd=asked.place, env=asked.environ, check=True)
     assert (await asked.worktree(), await asked.agent()) == (asked.place, "build")

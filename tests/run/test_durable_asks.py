@@ -12,7 +12,7 @@ import pytest
 from narrow import of_type, result_text
 
 from turnkeeper.app import look
-from turnkeeper.core.answers import NotAsked
+from turnkeeper.core.answers import DISMISSED, REJECTED, NotAsked
 from turnkeeper.core.next_action import REFUSED, WAITS
 from turnkeeper.mint import FIXED_START_MS, Mint
 from turnkeeper.model import event as e
@@ -24,7 +24,6 @@ from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.asking import TOO_LATE
 from turnkeeper.sessions.answers import watch
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import LogConflict, StoreUnavailable
@@ -32,7 +31,7 @@ from turnkeeper.testing.harness import TOOLS, Stage, StageOptions, a_tool, stage
 from turnkeeper.tools import custom, load
 from turnkeeper.tools.tool import AnyTool, ToolContext
 
-ASK = {"permission": {"asks": "ask", "first": "ask"}}
+ASK = {"permission": {"asks": "ask", "first*": "ask"}}
 DEADLINE_S = 60
 
 
@@ -243,7 +242,7 @@ async def test_a_model_may_be_let_go_on_after_a_rejection_without_a_word(house: 
 
 @pytest.mark.parametrize(
     ("default", "output"),
-    [("once", "x"), ("reject", TOO_LATE), (None, TOO_LATE)],
+    [("once", "x"), ("reject", REJECTED["late"]), (None, REJECTED["late"])],
 )
 async def test_a_live_ask_is_answered_by_its_default_at_its_deadline(
     house: House, default: str | None, output: str
@@ -258,6 +257,27 @@ async def test_a_live_ask_is_answered_by_its_default_at_its_deadline(
         runtime.time.advance(30_000)
         await runtime.tk.wait(session)
         assert await outputs(runtime, session) == [output]
+
+
+async def test_questions_that_nobody_answers_in_time_are_dismissed_and_the_model_is_told_why(house: House) -> None:
+    config = {"ask": {"timeout": 30}}
+    async with house.opened(Scripted().calls("question", questions=QUESTIONS), config=config) as runtime:
+        session = await runtime.session()
+        await runtime.say(session, "go")
+        await runtime.time.asleep(30)
+        runtime.time.advance(30_000)
+        await runtime.tk.wait(session)
+        assert await outputs(runtime, session) == [DISMISSED["late"]]
+
+
+async def test_why_nobody_answered_is_told_by_the_process_that_takes_the_answer_up(house: House) -> None:
+    session = await house.left_waiting(Scripted().calls("asks", text="x"))
+    async with house.opened(Scripted()) as answering:
+        [request] = await answering.tk.permissions()
+        await answering.tk.reply(request.id, "reject", absence="nobody", resume=False)
+    async with house.opened(Scripted()) as later:
+        assert (await later.tk.run(session, resume=True)).reason == REFUSED
+        assert await outputs(later, session) == [REJECTED["nobody"]]
 
 
 async def test_a_deadline_that_passed_while_no_process_ran_is_kept_on_take_over(house: House) -> None:

@@ -35,7 +35,8 @@ async def outputs(stage: Stage, session: str) -> list[str]:
     [
         ("build", {}, True, False),
         ("plan", {}, False, False),
-        ("plan", {"permission": {"edit": "allow"}}, True, False),
+        ("plan", {"permission": {"edit": "allow"}}, False, False),
+        ("plan", {"agent": {"plan": {"permission": {"edit": "allow"}}}}, True, False),
         ("build", {"sandbox": "read-only"}, False, False),
         ("build", {"sandbox": "off"}, True, True),
     ],

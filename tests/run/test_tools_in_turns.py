@@ -40,6 +40,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("todoread", {}),
     ("recall", {"query": "three"}),
     ("invalid", {"tool": "reed", "error": "none"}),
+    ("skill", {"name": "tide"}),
     ("webfetch", {"url": "SITE/"}),
 ]
 
@@ -94,6 +95,8 @@ async def test_every_call_is_recorded_with_all_that_came_of_it(
     project: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
     configure(project, webfetch={"private": True})
+    (project / ".turnkeeper/skills").mkdir(parents=True)
+    (project / ".turnkeeper/skills/SKILL.md").write_text("---\nname: tide\n---\nLook.")
     assert {name for name, _ in CALLS} | {"apply_patch"} >= set(BUILT_IN) - {"question", "plan_exit", "task"}
     async with site({"/": Page(b"<p>hello</p>")}) as served:
         calls = [

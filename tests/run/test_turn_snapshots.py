@@ -259,6 +259,29 @@ async def test_what_no_snapshot_can_hold_is_named(project: SnapshotProject) -> N
     )
 
 
+async def test_what_no_snapshot_had_and_is_deleted_is_named(project: SnapshotProject) -> None:
+    for name in ("removed", "emptied", "replaced"):
+        project.git("init", "-q", name)
+        project.write(f"{name}/inner.txt")
+    project.write("huge.bin", b"x" * (SNAPSHOT_FILE_BYTES_MAX + 1))
+    async with a_turn(project, thinks=False) as turn:
+        async with turn.call("prt_1"):
+            (project.top / "huge.bin").unlink()
+            (project.top / "emptied/inner.txt").unlink()
+            for name in ("removed", "replaced"):
+                shutil.rmtree(project.top / name)
+            project.write("replaced")
+        files = await turn.finish()
+    assert files is not None
+    assert files.files == (str(project.top / "replaced"),)
+    assert files.unrecorded == (
+        "emptied/ (it is a repository of its own)",
+        "huge.bin (it is gone, and no snapshot had it)",
+        "removed/ (it is gone, and no snapshot had it)",
+        "replaced/ (it is gone, and no snapshot had it)",
+    )
+
+
 async def test_a_call_that_names_its_files_changes_no_others(project: SnapshotProject) -> None:
     async with a_turn(project, thinks=False) as turn:
         async with turn.call("prt_1", is_command=False):

@@ -117,3 +117,19 @@ async def test_no_secret_leaves_through_the_settings(path: str, tmp_path: Path) 
 async def test_what_there_is_none_of_is_an_empty_list(path: str, tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         assert await server.get(path) == []
+
+
+async def test_clients_get_the_skills_of_a_directory_in_both_generations(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        folder = server.stage.directory / ".turnkeeper/skills/tide"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text("---\nname: tide\ndescription: Tides\n---\nLook.\n")
+        (folder.parent / "SKILL.md").write_text("---\nname: mute\n---\nHm.\n")
+        skills = [
+            {"name": "mute", "location": f"{folder.parent}/SKILL.md", "content": "Hm."},
+            {"name": "tide", "description": "Tides", "location": f"{folder}/SKILL.md", "content": "Look."},
+        ]
+        assert await server.get("/skill") == skills
+        found = await server.get("/api/skill")
+        assert found["data"] == skills
+        assert [faults("SkillV2Info", one) for one in found["data"]] == [[], []]

@@ -20,7 +20,7 @@ async def test_commands_of_the_configuration_are_listed_and_said(tmp_path: Path)
     provider = Scripted().says("Hello, Ada.")
     async with served(tmp_path, provider, config={"command": COMMANDS}) as server:
         listed = await server.get("/command")
-        assert [one["name"] for one in listed] == ["greet", "init", "later", "state"]
+        assert [one["name"] for one in listed] == ["greet", "init", "later", "review", "state"]
         assert listed[0] == {
             "name": "greet",
             "description": "A greeting",
@@ -28,6 +28,14 @@ async def test_commands_of_the_configuration_are_listed_and_said(tmp_path: Path)
             "source": "command",
             "template": "Greet $1 in $2",
             "hints": ["$1", "$2"],
+        }
+        second = (await server.get("/api/command"))["data"]
+        assert [one["name"] for one in second] == [one["name"] for one in listed]
+        assert second[0] == {
+            "name": "greet",
+            "description": "A greeting",
+            "agent": "plan",
+            "template": "Greet $1 in $2",
         }
         session = await server.session()
         async with server.stage.tk.subscribe(session_id=session) as heard:
@@ -49,12 +57,16 @@ async def test_commands_of_the_configuration_are_listed_and_said(tmp_path: Path)
 async def test_what_cannot_be_said_is_refused_with_a_reason(tmp_path: Path) -> None:
     async with served(tmp_path, config={"command": COMMANDS}) as server:
         session = await server.session()
-        for name, status, words in (("none", 404, "greet"), ("state", 400, "program")):
+        for name, status, words in (
+            ("gret", 404, "nearest are: greet"),
+            ("undo", 400, "action"),
+            ("/x", 404, "known are"),
+        ):
             body = {"command": name, "arguments": ""}
             refused = await server.post(f"/session/{session}/command", body, status=status)
             assert words in str(refused)
         odd = {"command": "greet", "arguments": "", "model": "nonsense"}
-        assert "provider/model" in str(await server.post(f"/session/{session}/command", odd, status=400))
+        assert "PROVIDER/MODEL" in str(await server.post(f"/session/{session}/command", odd, status=400))
         assert await server.get(f"/session/{session}/message") == []
 
 

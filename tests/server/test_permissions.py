@@ -227,6 +227,23 @@ async def test_a_question_waits_through_a_restart_of_the_server(tmp_path: Path) 
         assert (await second.get("/api/permission/saved"))["data"] == []
 
 
+async def test_a_client_without_a_user_says_so_and_the_model_is_told(tmp_path: Path) -> None:
+    for spelling in ("/question/{asked}/reject", "/api/session/{session}/question/{asked}/reject"):
+        script = Scripted().calls("question", questions=[{"question": "Why?"}])
+        async with served(tmp_path, script, tools=load(["question"])) as server:
+            session = await server.session()
+            async with server.stage.tk.subscribe() as heard:
+                await go(server, session)
+                async for one in heard:
+                    if one.type == "question.asked":
+                        break
+            [question] = await server.get("/question")
+            path = spelling.format(asked=question["id"], session=session)
+            await server.post(f"{path}?absence=late-for-tea", status=400)
+            await server.post(f"{path}?absence=nobody", status=204 if path.startswith("/api") else 200)
+            assert await outputs(server, session) == ["Nobody could be asked the questions."]
+
+
 async def test_questions_are_dismissed_and_wrong_answers_refused(tmp_path: Path) -> None:
     script = Scripted().calls("question", questions=[{"question": "Why?"}])
     async with served(tmp_path, script, tools=load(["question"])) as server:

@@ -170,6 +170,7 @@ NAMED: dict[str, Act] = {
     "stage_revert": lambda tk, id: tk.stage_revert(id, "msg_1"),
     "commit_revert": lambda tk, id: tk.commit_revert(id),
     "shell": lambda tk, id: tk.shell(id, "true"),
+    "command": lambda tk, id: tk.command(id, "init"),
     "compact": lambda tk, id: tk.compact(id),
     "is_abandoned": lambda tk, id: tk.is_abandoned(id),
     "wait_upkeep": lambda tk, id: tk.wait_upkeep(id),

@@ -1,8 +1,10 @@
 """What sessions changed in files, with git as the judge."""
 
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 from attempts import AttemptProject, ask, bash, prompts, turns, write
@@ -58,6 +60,68 @@ async def test_the_changes_of_a_session_are_those_that_git_shows(project: Attemp
             ("new.txt", "added", 40, 0),
         ]
         assert [one.file for one in found if one.binary] == ["logo.bin"]
+
+
+class Judge:
+    """A copy of a project in which what each prompt left is committed."""
+
+    def __init__(self, project: AttemptProject) -> None:
+        self._project, self._top = project, project.home / "judge"
+        shutil.copytree(project.top, self._top, symlinks=True)
+
+    def commit(self) -> str:
+        for old in self._top.iterdir():
+            if old.name != ".git":
+                shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+        without = shutil.ignore_patterns(".git")
+        shutil.copytree(self._project.top, self._top, symlinks=True, ignore=without, dirs_exist_ok=True)
+        self._project.git("add", "-A", at=self._top)
+        self._project.git("commit", "-qm", "now", "--allow-empty", at=self._top)
+        return self._project.git("rev-parse", "HEAD", at=self._top).strip()
+
+    def diff(self, before: str, after: str) -> str:
+        return self._project.git("-c", "core.quotePath=false", "diff", "-M", "--binary", before, after, at=self._top)
+
+
+NAMES = ["a", "sub/b", "sub/deep/c", "sp ace", "-dash", '"quoted"', "two\nlines", "gr\N{LATIN SMALL LETTER SHARP S}"]
+
+
+def random_command(random: Random) -> str:
+    name, other = (f"./{shlex.quote(one)}" for one in random.sample(NAMES, 2))
+    lines = "".join(f"{random.choice('abcde')} {number}\\n" for number in range(random.randint(0, 12)))
+    made = f"mkdir -p sub/deep; rm -rf {name};"
+    return random.choice(
+        [
+            f"{made} printf '{lines}' > {name}",
+            f"{made} printf '{lines}end' > {name}",
+            f"{made} printf '{lines}\\0' > {name}",
+            f"{made} ln -s {other} {name}",
+            f"mkdir -p sub/deep; printf '{lines}' >> {name} || true",
+            f"rm -rf {name}",
+            f"mkdir -p sub/deep; mv -T {name} {other} || true",
+            f"test -e {name} && chmod u+x {name} || true",
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_the_changes_of_random_histories_are_those_that_git_shows(project: AttemptProject, seed: int) -> None:
+    random, judge = Random(seed), Judge(project)
+    calls = [[[bash(random_command(random)) for _ in range(3)]] for _ in range(6)]
+    async with project.opened(*calls) as tk:
+        session_id = (await tk.create()).id
+        commits = [judge.commit()]
+        for _ in calls:
+            await ask(tk, session_id)
+            commits.append(judge.commit())
+            assert text(await tk.changes(session_id)) == judge.diff(commits[0], commits[-1])
+        asked = [one.id for one in await prompts(tk, session_id)]
+        for number, message_id in enumerate(asked):
+            expected = judge.diff(*commits[number : number + 2])
+            assert text(await tk.changes(session_id, message_id=message_id)) == expected
+        start, end = sorted(random.sample(range(len(asked)), 2))
+        found = await tk.changes(session_id, start=asked[start], end=asked[end])
+        assert text(found) == judge.diff(commits[start], commits[end])
 
 
 async def test_a_rename_is_told_with_what_changed_in_it(project: AttemptProject) -> None:

@@ -12,6 +12,7 @@ import pytest
 from left_behind import DEAD
 
 from turnkeeper.core.revert import EDITED, NO_FILE, NO_TEXT, SAME_LINES
+from turnkeeper.core.revert_plan import NO_SNAPSHOTS, UNKNOWN, RevertTarget
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import StepStartPart, TextPart
@@ -19,12 +20,13 @@ from turnkeeper.model.parts.tool import RunningTime, ToolRunning
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.status import BUSY
-from turnkeeper.run.reverts import NO_SNAPSHOTS, UNKNOWN, RevertTarget
+from turnkeeper.run.turn_snapshots import TurnSnapshots
 from turnkeeper.testing.builders import a_call, a_text, a_user, an_assistant, completed
 from turnkeeper.testing.harness import Stage
 from turnkeeper.testing.reverting import Short, opened, record_turn, repository
 from turnkeeper.workspace.owner import this_process
 from turnkeeper.workspace.restored_file import second_names
+from turnkeeper.workspace.snapshots import ShadowRepository
 
 SESSION = "ses_one"
 LINES = "".join(f"line {number}\n" for number in range(20))
@@ -290,6 +292,31 @@ async def test_the_second_generation_can_leave_files_alone(stage: Stage) -> None
     assert (await stage.messages(SESSION))[0].info.id == user, "a prompt keeps the message, too"
 
 
+async def test_a_revert_that_leaves_files_alone_brings_back_what_an_earlier_one_put_back(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    later, _ = await record_turn(stage, SESSION, more)
+    after = files(stage)
+    await stage.tk.stage_revert(SESSION, user)
+    assert files(stage) == BEFORE
+    await stage.tk.stage_revert(SESSION, later)
+    assert "second" not in files(stage)
+    assert files(stage)["sub/made"] == "made\n"
+    await stage.tk.stage_revert(SESSION, later, files=False)
+    assert files(stage) == after
+
+
+async def test_prompts_that_were_admitted_after_the_message_go_with_it(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    waiting = a_user(SESSION, stage.mint.message_id())
+    parts = (a_text(waiting, stage.mint.part_id(), "And then this"),)
+    await stage.tk.store.journal.append(SESSION, e.PromptAdmitted(message=waiting, parts=parts, delivery="queue"))
+    await stage.tk.stage_revert(SESSION, user)
+    await stage.tk.commit_revert(SESSION)
+    view = await stage.tk.store.journal.view(SESSION)
+    assert view.inbox == ()
+    assert [one.info.id for one in await stage.messages(SESSION)] == [user]
+
+
 async def test_an_unknown_message_is_refused_and_a_running_session_is_busy(stage: Stage) -> None:
     user, _ = await record_turn(stage, SESSION, work)
     after = files(stage)
@@ -426,6 +453,38 @@ async def test_modes_and_links_come_back(stage: Stage) -> None:
     await stage.tk.redo(SESSION)
     assert os.readlink(stage.directory / "link") == "doomed"
     assert os.access(stage.directory / "tool", os.X_OK)
+
+
+async def test_what_an_undo_puts_back_is_not_the_change_of_a_command_of_another_session(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    shadow = await repository(stage)
+
+    async def opened() -> ShadowRepository:
+        return shadow
+
+    async with anyio.create_task_group() as group:
+        turn = TurnSnapshots("ses_two", opened, group, anyio.sleep)
+        turn.begin()
+        async with turn.call("prt_1"):
+            await stage.tk.undo(SESSION)
+            (stage.directory / "by-two").write_text("two\n")
+        found = await turn.finish()
+    assert found is not None
+    assert found.files == (str(stage.directory / "by-two"),)
+    assert [one.partition(" (")[0] for one in found.unrecorded] == ["doomed", "kept", "sub/made"]
+
+
+async def test_a_file_that_was_made_with_a_link_to_it_goes_and_comes_back(stage: Stage) -> None:
+    def change(place: Path) -> None:
+        (place / "target").write_text("made\n")
+        (place / "link").symlink_to("target")
+
+    await record_turn(stage, SESSION, change)
+    await stage.tk.undo(SESSION)
+    assert not os.path.lexists(stage.directory / "link")
+    assert not (stage.directory / "target").exists()
+    await stage.tk.redo(SESSION)
+    assert (stage.directory / "link").read_text() == "made\n"
 
 
 @pytest.mark.parametrize("is_tracked", [True, False])

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -133,6 +134,7 @@ async def live(acts: list[Act]) -> None:
                 project.check()
 
 
+@pytest.mark.timeout(900)  # Sixty lives with git: a minute on an idle machine, over five on a very busy one.
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(lives)
 def test_what_others_wrote_is_never_lost_and_a_redo_is_byte_identical(acts: list[Act]) -> None:

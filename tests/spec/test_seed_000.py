@@ -22,7 +22,7 @@ from turnkeeper.cli.main import main
 from turnkeeper.context import BUILT_IN
 from turnkeeper.context.component import Absent, ContextComponent, Loaded, Sample, Sampling, Unavailable
 from turnkeeper.core.projector import project
-from turnkeeper.core.system_context import Circumstances, DuplicateComponent, fingerprint, reconcile
+from turnkeeper.core.system_context import REMOVED, Circumstances, DuplicateComponent, fingerprint, reconcile
 from turnkeeper.model.event import ContextAdmitted, EpochStarted, InstructionDiscovered
 from turnkeeper.model.message import ContextUpdate, ModelChoice, SystemMessage
 from turnkeeper.model.request import SystemTurn, ToolTurn, UserTurn
@@ -430,15 +430,19 @@ async def test_plugin_defined_context_components_register_through_a_scoped_repla
     with stage.tk.context(fact.component):
         await stage.ask(session, "loaded")
     fact.is_now("sun")
-    await stage.ask(session, "unloaded: nobody looks, nothing is said")
-    assert fact.loads == 1
+    await stage.ask(session, "unloaded: nobody looks, and the model is told that it is gone")
+    gone = REMOVED.format(key="acme/weather")
+    assert (fact.loads, news(script.requests[-1])) == (1, [gone])
     fact.is_now("rain")
     with stage.tk.context(fact.component):
-        await stage.ask(session, "loaded again, unchanged")
-        assert await admitted(stage, session) == []
+        await stage.ask(session, "loaded again")
+        assert news(script.requests[-1]) == [gone, "acme/weather is now rain"]
+    with stage.tk.context(fact.component):
+        await stage.ask(session, "loaded again before the next turn, unchanged")
+        assert len(news(script.requests[-1])) == 2
     with stage.tk.context(Fact("acme/weather", "snow").component):
         await stage.ask(session, "loaded again, another version")
-    assert news(script.requests[-1]) == ["acme/weather is now snow"]
+    assert news(script.requests[-1])[2:] == ["acme/weather is now snow"]
     await compact(stage, session)
     await stage.ask(session, "the next baseline is without it")
     assert not any("acme/weather" in text for text in script.requests[-1].system)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from turnkeeper.core.answers import REJECTED
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.recall import Recalled, RecallHit
 from turnkeeper.core.sandbox import Confinement
@@ -136,7 +137,7 @@ class Desk:
         if isinstance(decision, Deny):
             raise Denied(decision)
         if isinstance(decision, Ask) and not self.says_yes:
-            raise Rejected
+            raise Rejected(REJECTED[None])
 
     async def _hand_over(self, agent: str, words: str) -> None:
         self.handed_over.append((agent, words))

@@ -26,7 +26,7 @@ def test_an_event_or_a_change_that_a_reader_leaves_out_is_a_type_error(tmp_path:
     package = tmp_path / "turnkeeper"
     shutil.copytree(ROOT / "src/turnkeeper", package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    widen(package / "model/event.py", "Event", "StatusChanged", 'class Forgotten(EventBase):\n    KIND = "forgotten"')
+    widen(package / "model/event.py", "Event", "ChildEnded", 'class Forgotten(EventBase):\n    KIND = "forgotten"')
     widen(package / "core/changes.py", "Change", "AskGone", "class Forgotten(NamedTuple):\n    seq: int")
     files = [str(package / name) for name in (PROJECTOR, *READERS)]
     command = [

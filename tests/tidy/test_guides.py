@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = sorted((ROOT / "docs/guides").glob("add-*.md"))
-FOLLOWED = [*GUIDES, *(ROOT / f"docs/guides/{name}.md" for name in ("tools", "python", "agents"))]
+FOLLOWED = [*GUIDES, *(ROOT / f"docs/guides/{name}.md" for name in ("tools", "python", "agents", "skills", "mcp"))]
 BLOCK = re.compile(r"<!-- (file|change|test|run|prints)(?:: (\S+))? -->\n```\w+\n(.*?)```", re.DOTALL)
 
 

@@ -30,14 +30,18 @@ CHANGES = {
         ("    revert: Revert | None = None\n", "    revert: Revert | None = None\n    colour: str | None = None\n"),
         ("    time: SessionTime\n    extra", "    time: SessionTime\n    mood: Private[str | None] = None\n    extra"),
     ],
-    "model/event.py": [
+    "model/events/session.py": [
         (
-            "Event: TypeAlias = (",
+            "class TodosSet(EventBase):",
             'class SessionColoured(EventBase):\n    """A colour."""\n\n'
             '    KIND = "session.coloured"\n    colour: str\n\n\n'
-            "Event: TypeAlias = (",
+            "class TodosSet(EventBase):",
         ),
-        ("    | StatusChanged\n)", "    | StatusChanged\n    | SessionColoured\n)"),
+    ],
+    "model/event.py": [
+        ("    SessionCreated,\n", "    SessionColoured,\n    SessionCreated,\n"),
+        ("    | TodosSet\n", "    | SessionColoured\n    | TodosSet\n"),
+        ('    "SessionCreated",\n', '    "SessionColoured",\n    "SessionCreated",\n'),
     ],
     "core/projector.py": [
         (

@@ -16,6 +16,7 @@ from web_site import Page, site
 from turnkeeper.core.limits import DIFF_BYTES_MAX, OUTPUT_BYTES_MAX, RECALL_SNIPPET_CHARS
 from turnkeeper.core.recall import RecallHit
 from turnkeeper.model.request import ToolDefinition
+from turnkeeper.model.skill import Skill
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 from turnkeeper.tools import BUILT_IN, load
@@ -44,6 +45,7 @@ WORKING: dict[str, dict[str, object]] = {
     "question": {"questions": [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]},
     "read": {"filePath": "a.txt"},
     "recall": {"query": "one"},
+    "skill": {"name": "tide"},
     "task": {"description": "Look", "prompt": "look", "subagent_type": "helper"},
     "todoread": {},
     "todowrite": {"todos": []},
@@ -98,6 +100,7 @@ FAILING: dict[str, list[dict[str, object]]] = {
         {"filePath": "a\0b"},
     ],
     "recall": [{"handle": "r0123456789"}, {"handle": "r0123456789", "query": "one"}, {"handle": " "}],
+    "skill": [{"name": "wind"}, {"name": ""}],
     "task": [{"description": "Look", "prompt": "look", "subagent_type": "nobody"}],
     "todoread": [],
     "todowrite": [],
@@ -136,6 +139,7 @@ LARGE: dict[str, dict[str, object]] = {
     "question": {"questions": [{"question": "Why? " * 200}] * 10},
     "read": {"filePath": "large.txt"},
     "recall": {"query": "one"},
+    "skill": {"name": "large"},
     "task": {"description": "Look", "prompt": "look " * 100_000, "subagent_type": "helper"},
     "todoread": {},
     "todowrite": {"todos": [{"content": "x" * 1000}] * 200},
@@ -153,6 +157,10 @@ def tool(request: pytest.FixtureRequest) -> AnyTool:
 def files(desk: Desk) -> None:
     (desk.directory / "a.txt").write_text("one\n")
     desk.know("a.txt")
+    large = Skill(name="large", location="/s/SKILL.md", content="Look.\n" * 100_000)
+    desk.services = msgspec.structs.replace(
+        desk.services, skills=(Skill(name="tide", location="/s/SKILL.md", content="Look."), large)
+    )
     os.mkfifo(desk.directory / "pipe")
 
 

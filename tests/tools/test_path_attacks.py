@@ -5,6 +5,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ class Attack(Value):
     """
 
     tool: str
-    arguments: dict[str, str]
+    arguments: dict[str, Any]
     links: dict[str, str] = {}
     swap: dict[str, str] = {}
     during: str = ""
@@ -67,7 +68,10 @@ async def call(attack: Attack, shell_project: ShellProject, outside: Action = "d
             link(shell_project, swaps.pop())
 
     desk.before_answer = swap
-    arguments = {name: filled(value, shell_project) for name, value in attack.arguments.items()}
+    arguments = {
+        name: filled(value, shell_project) if isinstance(value, str) else value
+        for name, value in attack.arguments.items()
+    }
     try:
         return (await desk.toolbox.run(attack.tool, arguments, shell_project.context(desk))).output.output
     except Denied:
@@ -78,7 +82,9 @@ async def call(attack: Attack, shell_project: ShellProject, outside: Action = "d
 
 def test_there_are_many_attacks_by_every_tool() -> None:
     assert len({msgspec.json.encode(attack) for attack in ATTACKS}) == len(ATTACKS) >= 80
-    assert {attack.tool for attack in ATTACKS} == {"read", "write", "edit", "glob", "grep", "bash"}
+    assert {attack.tool for attack in ATTACKS} == {
+        *("read", "write", "edit", "multiedit", "apply_patch", "list", "glob", "grep", "bash")
+    }
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the attacks use /proc")

@@ -122,6 +122,12 @@ async def test_a_missing_file_is_answered_with_near_names(desk: Desk) -> None:
     assert str(failure.value).endswith(f"does not exist. Did you mean one of these? {near}")
 
 
+async def test_a_link_to_nowhere_is_told_as_one(desk: Desk) -> None:
+    (desk.directory / "link.txt").symlink_to("gone.txt")
+    with pytest.raises(ToolFailure, match=r"link.txt' is a symbolic link to 'gone.txt', which does not exist"):
+        await desk.run("read", filePath="link.txt")
+
+
 async def test_a_file_outside_the_project_is_asked_for_first(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("x")
     await desk.run("read", filePath="../outside.txt")

@@ -72,13 +72,17 @@ REMOVING = [one.command for one in HOSTILE if "rm -rf src" in one.command]
 # What removes here is data of another program, or is put together when the command runs.
 UNSEEN = [
     "x='$(rm -rf src)'; echo ${x@P}",
-    "x='a[$(rm -rf src)]'; echo $((x))",
     "alias ls='rm -rf src'; ls",
     "echo 'rm -rf src' | sh",
     "ssh localhost rm -rf src",
     "PAGER='rm -rf src' git log",
     "make --eval='$(shell rm -rf src)'",
     "awk 'BEGIN { system(\"rm -rf src\") }'",
+    "sed '1e rm -rf src' a.txt",
+    "sed 's/inside/rm -rf src/e' a.txt",
+    "PS4='$(rm -rf src)' bash -xc true",
+    "PROMPT_COMMAND='rm -rf src' bash -i",
+    "make -f - <<< $'x:\\n\\trm -rf src'",
 ]
 
 

@@ -156,5 +156,6 @@ def test_text_that_no_system_takes_is_a_violation(text: str) -> None:
 
 
 def test_feedback_reaches_the_model() -> None:
-    assert str(Rejected("use uv")) == "The user rejected this call. The user says: use uv"
-    assert Rejected().feedback is None
+    refused = Rejected("The user rejected this call.", "use uv")
+    assert str(refused) == "The user rejected this call. The user says: use uv"
+    assert refused.feedback == "use uv"

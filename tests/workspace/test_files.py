@@ -122,6 +122,13 @@ async def test_files_are_held_apart(tmp_path: Path) -> None:
         pass
 
 
+async def test_one_file_is_held_once_by_two_of_its_names(tmp_path: Path) -> None:
+    os.symlink("a", tmp_path / "b")
+    with anyio.fail_after(10):
+        async with files.holding(tmp_path / "b", tmp_path / "a", tmp_path / "c", tmp_path / "a"):
+            pass
+
+
 def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from turnkeeper.core import flags
 from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
-from turnkeeper.workspace.instructions import NO_CLAUDE, NO_PROJECT, InstructionSource, discover, nearby, read
+from turnkeeper.workspace.instructions import InstructionSource, discover, nearby, read
 from turnkeeper.workspace.project import ProjectPlace, identify
+
+[_, NO_CLAUDE] = flags.DISABLE_CLAUDE_CODE.names
+[NO_PROJECT, _] = flags.DISABLE_PROJECT_CONFIG.names
 
 
 @pytest.fixture

@@ -71,3 +71,21 @@ def test_a_pipe_or_a_directory_is_refused_at_once(tmp_path: Path) -> None:
     thread.start()
     thread.join(DEADLINE_S)
     assert refused == [f"{str(place)!r} is not a regular file" for place in (pipe, folder)]
+
+
+def test_a_file_that_is_removed_is_empty_and_one_that_comes_back_is_read(path: Path) -> None:
+    file = PrivateJson(path, list[str], [])
+    assert file.read() == ["/somewhere"]
+    path.unlink()
+    assert file.read() == []
+    path.write_text('["/elsewhere"]')
+    path.chmod(0o600)
+    assert file.read() == ["/elsewhere"]
+
+
+def test_a_file_that_cannot_be_looked_at_is_not_taken_for_one_that_is_missing(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="cannot be read"):
+        read(path / "below.json")
+    (link := tmp_path / "link.json").symlink_to(link)
+    with pytest.raises(Invalid):
+        read(link)

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha1
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 
 from turnkeeper.model.refusal import Conflict, Invalid
 from turnkeeper.model.restore import OTHER_MODE, FileRestore, FileState, RestoreKind
+from turnkeeper.workspace.exchange import exchange
 from turnkeeper.workspace.files import CheckedPath
 from turnkeeper.workspace.restore import DiskFile, Restorer, read
-from turnkeeper.workspace.restored_file import CHANGED, FOLDER, READ_ONLY
+from turnkeeper.workspace.restored_file import BEHIND_A_LINK, CHANGED, FOLDER, OPEN, READ_ONLY
 
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 
@@ -41,9 +43,20 @@ class Plan:
         return {name: self.contents[name] for name in blobs if name in self.contents}
 
     async def apply(
-        self, root: Path, keep: Path | None = None, crash: Callable[[str], None] = lambda _: None
+        self,
+        root: Path,
+        keep: Path | None = None,
+        crash: Callable[[str], None] = lambda _: None,
+        *,
+        exchanges: bool = True,
     ) -> dict[str, str]:
-        return await Restorer(root, self.read, keep, crash).restore(self.files)
+        how = exchange if exchanges else no_exchange
+        return await Restorer(root, self.read, keep, crash, exchange=how).restore(self.files)
+
+
+def no_exchange(_one: str, _other: str, _parent: int) -> bool:
+    """A file system on which two names cannot be exchanged."""
+    return False
 
 
 def tree(root: Path) -> dict[str, str]:
@@ -146,6 +159,18 @@ async def test_links_are_made_and_replaced_and_never_followed(tmp_path: Path) ->
     assert outside.read_text() == "precious"
 
 
+async def test_a_file_and_a_link_to_it_are_put_back_together(tmp_path: Path) -> None:
+    write(tmp_path, made="made", changed="new")
+    for name, target in (("a", "made"), ("b", "changed"), ("c", "changed"), ("z", "back")):
+        (tmp_path / name).symlink_to(target)
+    plan = Plan().add("made", (FILE, b"made"), None).add("a", (LINK, b"made"), None)
+    plan.add("changed", (FILE, b"new"), (FILE, b"old")).add("b", (LINK, b"changed"), (LINK, b"made"))
+    plan.add("c", (LINK, b"changed"), (FILE, b"file"))
+    plan.add("back", None, (FILE, b"back")).add("z", None, (LINK, b"back"))  # A kill came after the link.
+    assert await plan.apply(tmp_path) == {}
+    assert tree(tmp_path) == {"changed": "old", "b": "-> made", "c": "file", "back": "back", "z": "-> back"}
+
+
 async def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
@@ -163,6 +188,19 @@ async def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None
     assert set(left) == {"sub/a", "sub/b", "sub/c", "sub/deep/d"}
     assert tree(outside) == {"a": "precious", "b": "precious"}
     assert read(root, ["sub/a"]) == {"sub/a": DiskFile(OTHER_MODE, b"", "sub")}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who has a file open")
+@pytest.mark.parametrize("to", [(FILE, b"earlier"), None])
+async def test_a_file_that_a_program_has_open_for_writing_is_left_alone(
+    tmp_path: Path, to: tuple[str, bytes] | None
+) -> None:
+    write(tmp_path, a="now", b="now")
+    plan = Plan().add("a", (FILE, b"now"), to).add("b", (FILE, b"now"), to)
+    with (tmp_path / "a").open("a") as late, (tmp_path / "b").open():  # Reading it is no reason.
+        assert await plan.apply(tmp_path) == {"a": OPEN}
+        late.write(", and more")
+    assert tree(tmp_path) == {"a": "now, and more"} | ({"b": "earlier"} if to is not None else {})
 
 
 @pytest.mark.parametrize(
@@ -262,8 +300,9 @@ WRITES_LATE = ["restore.file-written", "restore.file-linked", "restore.file-repl
 @pytest.mark.parametrize("point", WRITES_LATE)
 @pytest.mark.parametrize("to", [(FILE, b"new"), None])
 @pytest.mark.parametrize("is_old", [True, False])
+@pytest.mark.parametrize("exchanges", [True, False])
 async def test_what_is_written_into_a_file_at_the_last_moment_is_not_lost(
-    tmp_path: Path, point: str, to: tuple[str, bytes] | None, is_old: bool
+    tmp_path: Path, point: str, to: tuple[str, bytes] | None, is_old: bool, exchanges: bool
 ) -> None:
     write(tmp_path, a="old")
     if is_old:  # Otherwise two writes may have the same time.
@@ -275,13 +314,88 @@ async def test_what_is_written_into_a_file_at_the_last_moment_is_not_lost(
         if at == point:
             reached.append(os.pwrite(descriptor, b"EDI", 0))
 
-    left = await Plan().add("a", (FILE, b"old"), to).apply(tmp_path, crash=meanwhile)
+    left = await Plan().add("a", (FILE, b"old"), to).apply(tmp_path, crash=meanwhile, exchanges=exchanges)
     os.close(descriptor)
     if reached:
         assert left == {"a": CHANGED}
         assert tree(tmp_path) == {"a": "EDI"}
     else:
         assert to is None
+
+
+@pytest.mark.parametrize("point", WRITES_LATE)
+@pytest.mark.parametrize("saved", ["file", "link", "folder"])
+async def test_what_is_saved_as_a_new_file_at_the_last_moment_is_not_lost(
+    tmp_path: Path, point: str, saved: str
+) -> None:
+    """As editors do it: they write another file and give it the name."""
+    write(tmp_path, a="old")
+    os.utime(tmp_path / "a", (1, 1))
+    expected = {"file": {"a": "mine"}, "link": {"a": "-> mine"}, "folder": {"a/in": "mine"}}[saved]
+
+    def meanwhile(at: str) -> None:
+        if at != point:
+            return
+        match saved:
+            case "file":
+                write(tmp_path, b="mine")
+            case "link":
+                (tmp_path / "b").symlink_to("mine")
+            case _:
+                (tmp_path / "b").mkdir()
+                (tmp_path / "b/in").write_text("mine")
+                (tmp_path / "a").unlink()
+        (tmp_path / "b").rename(tmp_path / "a")
+
+    left = await Plan().add("a", (FILE, b"old"), (FILE, b"new")).apply(tmp_path, crash=meanwhile)
+    assert tree(tmp_path) == expected
+    # What is saved after the new file has its place is a change of that one, and no conflict.
+    assert left == ({} if point == "restore.file-replaced" else {"a": CHANGED})
+
+
+async def test_what_was_written_into_a_file_comes_back_also_if_the_new_one_is_deleted(tmp_path: Path) -> None:
+    write(tmp_path, a="old")
+    descriptor = os.open(tmp_path / "a", os.O_WRONLY)
+
+    def meanwhile(at: str) -> None:
+        if at == "restore.file-replaced":
+            os.pwrite(descriptor, b"EDI", 0)
+            (tmp_path / "a").unlink()
+
+    plan = Plan().add("a", (FILE, b"old"), (FILE, b"new"))
+    assert await plan.apply(tmp_path, crash=meanwhile) == {"a": CHANGED}
+    os.close(descriptor)
+    assert tree(tmp_path) == {"a": "EDI"}
+
+
+async def test_what_is_saved_while_an_older_one_is_put_back_has_the_name(tmp_path: Path) -> None:
+    """Somebody writes into the old file, and somebody else saves the file as a new one."""
+    write(tmp_path, a="old")
+    descriptor = os.open(tmp_path / "a", os.O_WRONLY)
+
+    def meanwhile(at: str) -> None:
+        if at == "restore.after-file":
+            os.pwrite(descriptor, b"EDI", 0)
+            write(tmp_path, b="saved")
+            (tmp_path / "b").rename(tmp_path / "a")
+
+    plan = Plan().add("a", (FILE, b"old"), (FILE, b"new"))
+    assert await plan.apply(tmp_path, crash=meanwhile) == {"a": CHANGED}
+    os.close(descriptor)
+    assert sorted(tree(tmp_path).values()) == ["EDI", "saved"]
+    assert (tmp_path / "a").read_text() == "saved"
+
+
+async def test_a_file_that_others_delete_at_the_last_moment_stays_deleted(tmp_path: Path) -> None:
+    write(tmp_path, a="old")
+
+    def meanwhile(at: str) -> None:
+        if at == "restore.file-linked":
+            (tmp_path / "a").unlink()
+
+    plan = Plan().add("a", (FILE, b"old"), (FILE, b"new"))
+    assert await plan.apply(tmp_path, crash=meanwhile) == {"a": CHANGED}
+    assert tree(tmp_path) == {}
 
 
 @pytest.mark.parametrize("to", [(FILE, b"new"), None])
@@ -337,6 +451,18 @@ async def test_a_folder_takes_the_place_of_a_link_to_a_folder_and_back(tmp_path:
     assert await back.apply(root) == {}
     assert os.readlink(root / "link") == str(target)
     assert (target / "y").read_text() == "precious"
+
+
+async def test_what_was_in_a_folder_is_gone_once_a_link_is_in_its_place(tmp_path: Path) -> None:
+    """A restore was cut off after it had made the link. Only that link counts: one of others is a conflict."""
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/y").write_text("precious")
+    (tmp_path / "link").symlink_to("t")
+    (tmp_path / "other").symlink_to("t")
+    plan = Plan().add("link/y", (FILE, b"made"), None).add("link", None, (LINK, b"t"))
+    plan.add("other/y", (FILE, b"made"), None).add("other", None, (LINK, b"elsewhere"))
+    assert await plan.apply(tmp_path) == {"other": CHANGED, "other/y": BEHIND_A_LINK}
+    assert tree(tmp_path) == {"link": "-> t", "other": "-> t", "t/y": "precious"}
 
 
 async def test_an_empty_folder_makes_room_for_a_file_and_another_one_does_not(tmp_path: Path) -> None:

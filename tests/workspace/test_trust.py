@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.core.agents import agents
+from turnkeeper.core.agents import agents, default_agent
 from turnkeeper.core.permission import evaluate
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.config import SettingsCache, project_settings
+from turnkeeper.workspace.config import project_settings
+from turnkeeper.workspace.settings_cache import SettingsCache
 from turnkeeper.workspace.trust import TrustedDirectories
 
 
@@ -138,7 +139,8 @@ def test_a_file_that_changed_since_it_was_trusted_only_narrows_until_it_is_trust
     file = str(project / folder / "opencode.json")
     assert loaded.left_out == {file: ("model", "permission.sandbox")}
     [warning] = loaded.sources[0].warnings
-    assert warning == f"{file}: new or changed since the project was trusted; it only narrows what may happen"
+    narrows = "it only narrows what may happen until `turnkeeper trust`"
+    assert warning == f"{file}: new or changed since the project was trusted; {narrows}"
     trust(environ, project)
     loaded = cache.load(project, project)
     assert (loaded.config.model, loaded.sources[0].warnings) == ("a/other", [])
@@ -168,3 +170,53 @@ def test_only_its_owner_may_read_the_file_of_trusted_directories(environ: dict[s
     known.file.path.write_text("nonsense")
     with pytest.raises(Invalid, match="delete it"):
         known.all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"default_agent": "build"}',
+        '{"default_agent": "loose"}',
+        '{"agent": {"plan": {"disable": true}}}',
+        '{"agent": {"plan": {"mode": "subagent"}}}',
+        '{"agent": {"plan": {"hidden": true}}}',
+        '{"mode": {"plan": {"disable": true}}}',
+    ],
+)
+def test_a_project_does_not_choose_who_answers_until_it_is_trusted(
+    text: str, environ: dict[str, str], project: Path
+) -> None:
+    user = '{"default_agent": "plan", "agent": {"loose": {"permission": {"edit": "allow"}}}}'
+    configure(Path(environ["HOME"]) / ".config" / "opencode", user)
+    configure(project, text)
+    cache = SettingsCache(environ)
+    loaded = cache.load(project, project)
+    assert default_agent(agents(loaded.config, environ["HOME"]), loaded.config).name == "plan"
+    assert str(project / "opencode.json") in loaded.left_out
+    trust(environ, project)
+    loaded = cache.load(project, project)
+    assert default_agent(agents(loaded.config, environ["HOME"]), loaded.config).name != "plan"
+
+
+@pytest.mark.parametrize("given", ['{"mode": "all"}', '{"hidden": false}'])
+def test_a_project_offers_no_agent_of_the_user_to_models_until_it_is_trusted(
+    given: str, environ: dict[str, str], project: Path
+) -> None:
+    environ["TURNKEEPER_CONFIG_CONTENT"] = '{"agent": {"own": {"mode": "primary", "hidden": true}}}'
+    configure(project, f'{{"agent": {{"own": {given}, "new": {{"mode": "subagent"}}}}}}')
+    found = agents(SettingsCache(environ).load(project, project).config, environ["HOME"])
+    assert (found["own"].mode, found["own"].hidden, found["new"].mode) == ("primary", True, "subagent")
+
+
+@pytest.mark.parametrize("users", ["deny", "ask"])
+@pytest.mark.parametrize("key", ["agent", "mode"])
+def test_what_a_project_denies_to_an_agent_takes_the_place_of_no_rule_of_the_user(
+    users: str, key: str, environ: dict[str, str], project: Path
+) -> None:
+    own = f'{{"agent": {{"build": {{"permission": {{"bash": "{users}"}}}}}}}}'
+    configure(Path(environ["HOME"]) / ".config" / "opencode", own)
+    configure(project, f'{{"{key}": {{"build": {{"permission": {{"bash": {{"rm *": "deny"}}}}}}}}}}')
+    found = agents(SettingsCache(environ).load(project, project).config, environ["HOME"])
+    assert evaluate(found["build"].permission, "bash", "ls") == users
+    assert evaluate(found["build"].permission, "bash", "rm x") == "deny"
+    assert evaluate(found["plan"].permission, "bash", "rm x") == "allow"

@@ -1,7 +1,6 @@
 import turnkeeper
 
 with turnkeeper.open_sync("memory:") as tk:
-    session = tk.create()
-    print(next(tk.stream("Tell me of the wind.", session=session)))
-    tk.stop(session.id)
-    print(tk.ask("Go on.", session=session).text)
+    with tk.stream("Tell me of the wind.") as answer:
+        print(next(answer))
+    print(tk.ask("Go on.", session=answer.session_id).text)

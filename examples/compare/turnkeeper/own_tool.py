@@ -6,5 +6,4 @@ def tide(place: str) -> str:
     return f"6:12 at {place}"
 
 
-with turnkeeper.open_sync("memory:", tools=[tide]) as tk:
-    print(tk.ask("When is high tide in the bay?").text)
+print(turnkeeper.ask_sync("When is high tide in the bay?", tools=[tide]).text)

@@ -1,5 +1,6 @@
 """Agent: an agent that a program defines in Python. It becomes configuration, as one in a file would."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -33,7 +34,7 @@ class Agent(msgspec.Struct, frozen=True):
     """As in the configuration: ``{"bash": "ask", "edit": "deny"}``."""
     options: JsonObject | None = None
     """Options of the provider."""
-    children: "tuple[Agent, ...] | None" = None
+    children: "Sequence[Agent] | None" = None
 
     def configuration(self) -> JsonObject:
         """The settings that define it and its children."""

@@ -153,10 +153,11 @@ class Asking(Running):
         output_type: type[Any] | None = None,
         check: bool = True,
     ) -> StreamedAnswer[Any]:
-        """Ask, and give the text as it comes: ``async for piece in (answer := tk.iter_messages("...")): print(piece)``.
+        """Ask, and give the text as it comes: ``async for piece in (answer := tk.stream("...")): print(piece)``.
 
         When it has ended, ``answer.answer`` is the whole answer. The parameters are those of ``ask``, which see. The
-        text of another turn of the model is set off by an empty line.
+        text of another turn of the model is set off by an empty line. In ``async with tk.stream("...") as answer:`` the
+        turn is stopped when the block is left before its end.
         """
         if isinstance(prompt, str) and prompt.startswith(SESSION_PREFIX) and " " not in prompt:
             raise Invalid(f"stream takes a prompt, not the session {prompt!r:.80}; iter_messages reads its messages")
@@ -168,6 +169,7 @@ class Asking(Running):
             send=partial(self._send, asked),
             settle=self._settle,
             read=partial(asked.answer, self.store),
+            stop=self.stop,
             group=self.group,
             check=check,
         )

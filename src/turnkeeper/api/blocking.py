@@ -59,11 +59,27 @@ class BlockingSubscription(BlockingIterator[T]):
 
 
 class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
-    """The text of an answer as it comes, and the whole answer when it has ended."""
+    """The text of an answer as it comes, and the whole answer when it has ended.
+
+    ``with tk.stream("...") as answer``: leaving the block before the end stops the turn.
+    """
 
     def __init__(self, portal: BlockingPortal, items: StreamedAnswer[T]) -> None:
         super().__init__(portal, items)
         self._stream = items
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._portal.call(self._stream.__aexit__, kind, error, traceback)
+
+    @property
+    def session_id(self) -> str:
+        """The session of the answer. Raises Invalid before the first piece."""
+        return self._stream.session_id
 
     @property
     def answer(self) -> Answer[T]:

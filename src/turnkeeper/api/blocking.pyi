@@ -18,7 +18,9 @@ from turnkeeper.core.recall import RecallHit, RecallPage
 from turnkeeper.core.session_diff import SessionDiff
 from turnkeeper.interop.export_all import ExportLayout
 from turnkeeper.interop.report import ImportReport, ProgressReport
+from turnkeeper.interop.transcripts import ProgramName
 from turnkeeper.model.answer import Answer
+from turnkeeper.model.command import Command
 from turnkeeper.model.file_change import FileChange
 from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.message import ModelName
@@ -26,8 +28,8 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import AnyNotification, Notification
 from turnkeeper.model.page import Page
 from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, Ruleset, SavedApproval
-from turnkeeper.model.prompt import Prompt, Receipt
+from turnkeeper.model.permission import Absence, PermissionAnswer, PermissionRequest, Ruleset, SavedApproval
+from turnkeeper.model.prompt import FileInput, Prompt, Receipt
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.restore import Reverted
 from turnkeeper.model.session import FileDiff, Session
@@ -36,7 +38,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.registry import Registration
 from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.recover import Left, Recovery
+from turnkeeper.run.recover import Failed, Left, Recovery
 from turnkeeper.sessions.compact import Compacted
 from turnkeeper.sessions.context import ContextReport
 from turnkeeper.sessions.diagnosis import Diagnosis
@@ -65,6 +67,12 @@ class BlockingSubscription(BlockingIterator[T]):
 class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
     """The text of an answer as it comes, and the whole answer when it has ended."""
 
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    @property
+    def session_id(self) -> str: ...
     @property
     def answer(self) -> Answer[T]: ...
     def close(self) -> None: ...
@@ -85,6 +93,7 @@ class BlockingTurnkeeper:
         answer: PermissionAnswer,
         *,
         message: str | None = None,
+        absence: Absence | None = None,
         session_id: str | None = None,
         resume: bool = True,
     ) -> None: ...
@@ -96,6 +105,7 @@ class BlockingTurnkeeper:
         request_id: str,
         given: Sequence[Sequence[str]] | None,
         *,
+        absence: Absence | None = None,
         session_id: str | None = None,
         resume: bool = True,
     ) -> None: ...
@@ -180,6 +190,21 @@ class BlockingTurnkeeper:
         check: bool,
     ) -> BlockingStreamedAnswer[T | None]: ...
     def state(self, session_id: str, *, messages: int | None = None) -> SessionState: ...
+    def commands(self, directory: str | Path | None = None) -> Sequence[Command]: ...
+    def command(
+        self,
+        session_id: str,
+        name: str,
+        arguments: str = "",
+        *,
+        input: str = "",
+        files: Sequence[FileInput] = (),
+        id: str | None = None,
+        agent: str | None = None,
+        model: ModelName | None = None,
+        variant: str | None = None,
+        resume: bool = True,
+    ) -> Receipt: ...
     def context(self, component: ContextComponent) -> Registration[ContextComponent]: ...
     def prompt(self, session_id: str, prompt: str | Prompt, *, resume: bool = True) -> Receipt: ...
     def shell(
@@ -201,7 +226,11 @@ class BlockingTurnkeeper:
     ) -> BlockingSubscription[AnyNotification]: ...
     def wait_upkeep(self, session_id: str) -> None: ...
     def recover(
-        self, policy: Recovery | None = None, *, ask: Callable[[str], Awaitable[bool]] | None = None
+        self,
+        policy: Recovery | None = None,
+        *,
+        ask: Callable[[str], Awaitable[bool]] | None = None,
+        failed: Failed | None = None,
     ) -> Sequence[str]: ...
     def take_over(self) -> Sequence[Left]: ...
     def resume_taken_over(self, left: Sequence[Left]) -> None: ...
@@ -261,6 +290,14 @@ class BlockingTurnkeeper:
     def import_sessions(self, path: str | Path, *, progress: ProgressReport | None = None) -> ImportReport: ...
     def import_opencode(
         self, path: str | Path | None = None, *, progress: ProgressReport | None = None
+    ) -> ImportReport: ...
+    def import_history(
+        self,
+        program: ProgramName,
+        path: str | Path | None = None,
+        *,
+        dry_run: bool = False,
+        progress: ProgressReport | None = None,
     ) -> ImportReport: ...
     def doctor(self, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> Diagnosis: ...
     def status(self, session_id: str) -> Status: ...

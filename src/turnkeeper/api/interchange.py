@@ -11,6 +11,7 @@ from turnkeeper.core.arguments import checked
 if TYPE_CHECKING:
     from turnkeeper.interop.export_all import ExportLayout
     from turnkeeper.interop.report import ImportReport, ProgressReport
+    from turnkeeper.interop.transcripts import ProgramName
     from turnkeeper.sessions.diagnosis import Diagnosis
     from turnkeeper.store.damaged import DamagedNames
 
@@ -68,6 +69,23 @@ class Interchange(Records):
 
         place = Path(path) if path is not None else opencode.default_path(os.environ)
         return await opencode.import_opencode(self.store, place, progress=progress)
+
+    async def import_history(
+        self,
+        program: "ProgramName",
+        path: str | Path | None = None,
+        *,
+        dry_run: bool = False,
+        progress: "ProgressReport | None" = None,
+    ) -> "ImportReport":
+        """Import the history of another program: by default all of it on this machine, else a file or a directory.
+
+        Importing again adds what is new. ``dry_run`` writes nothing and gives the report that the import would give.
+        """
+        from turnkeeper.interop.transcripts import import_transcripts
+
+        place = Path(path) if path is not None else None
+        return await import_transcripts(self.store, program, place, os.environ, progress=progress, dry=dry_run)
 
     async def doctor(self, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> "Diagnosis":
         """Compare the documents of the store with its logs. ``fix`` writes wrong documents again."""

@@ -8,7 +8,7 @@ from turnkeeper.api.running import Running
 from turnkeeper.core.arguments import checked
 
 if TYPE_CHECKING:
-    from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, SavedApproval
+    from turnkeeper.model.permission import Absence, PermissionAnswer, PermissionRequest, SavedApproval
     from turnkeeper.model.question import QuestionRequest
     from turnkeeper.run.answers import AnswerDoor
 
@@ -41,17 +41,21 @@ class Requests(Running):
         answer: "PermissionAnswer",
         *,
         message: str | None = None,
+        absence: "Absence | None" = None,
         session_id: str | None = None,
         resume: bool = True,
     ) -> None:
         """Answer a permission request. If no process runs the session it is then run here, unless ``resume`` is False.
 
         ``always`` is saved for the project and also answers what else of the session it covers. A rejection rejects
-        what else of the session waits; a message with it is advice for the model, which then goes on.
+        what else of the session waits; a message with it is advice for the model, which then goes on. ``absence`` says
+        why a rejection is not the user's own, which the model is told.
         """
         from turnkeeper.sessions import answers
 
-        found = await answers.reply(self._door, request_id, answer, message=message, session_id=session_id)
+        found = await answers.reply(
+            self._door, request_id, answer, message=message, absence=absence, session_id=session_id
+        )
         if resume:
             await self._go_on(found)
 
@@ -69,13 +73,17 @@ class Requests(Running):
         request_id: str,
         given: Sequence[Sequence[str]] | None,
         *,
+        absence: "Absence | None" = None,
         session_id: str | None = None,
         resume: bool = True,
     ) -> None:
-        """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them."""
+        """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them.
+
+        ``absence`` says why a dismissal is not the user's own, which the model is told.
+        """
         from turnkeeper.sessions import answers
 
-        found = await answers.answer_questions(self._door, request_id, given, session_id=session_id)
+        found = await answers.answer_questions(self._door, request_id, given, absence=absence, session_id=session_id)
         if resume:
             await self._go_on(found)
 

@@ -29,7 +29,7 @@ class Reverting(Records):
         removes what was set aside; ``unrevert`` brings it back. ``dry_run`` only says what would become of each file.
         Raises Busy while the session runs.
         """
-        from turnkeeper.run.reverts import RevertTarget
+        from turnkeeper.core.revert_plan import RevertTarget
         from turnkeeper.sessions import revert
 
         target = RevertTarget(message_id=message_id, part_id=part_id)
@@ -51,8 +51,8 @@ class Reverting(Records):
     ) -> Reverted:
         """Revert the last prompt and what followed it; if that is reverted already, the prompt before it, too.
 
-        One that was cut off is finished first, and files that could not be written are tried again. ``progress`` is
-        told how many files are done, and of how many.
+        A revert that was cut off is finished first, and files that could not be written are tried again. ``progress``
+        is told how many files are done, and of how many.
         """
         from turnkeeper.sessions import revert
         from turnkeeper.workspace.restore import no_progress
@@ -74,7 +74,7 @@ class Reverting(Records):
 
     async def stage_revert(self, session_id: str, message_id: str, *, files: bool = True) -> Reverted:
         """Revert what comes after a message, and keep the message: the second generation of the API."""
-        from turnkeeper.run.reverts import RevertTarget
+        from turnkeeper.core.revert_plan import RevertTarget
         from turnkeeper.sessions import revert
 
         target = RevertTarget(message_id=message_id, keeps_message=True, with_files=files)

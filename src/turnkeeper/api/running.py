@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from turnkeeper.model.prompt import Prompt, Receipt
     from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
-    from turnkeeper.run.recover import Left, Recovery
+    from turnkeeper.run.recover import Failed, Left, Recovery
     from turnkeeper.run.runtime import Runtime, Settings
     from turnkeeper.sessions.compact import Compacted
 
@@ -63,7 +63,9 @@ class Running(Records):
             assert self.group is not None, "the store was opened without a runtime"
             settings = self._settings() if callable(self._settings) else self._settings
             called = CalledSessions(self.store, lambda: self.runtime)
-            self._running = Runtime(self.store, self.group, self._bus.publish, settings or Settings(), called)
+            self._running = Runtime(
+                self.store, self.group, self._bus.publish, settings or Settings(), called, self._bus
+            )
         return self._running
 
     @property
@@ -211,10 +213,17 @@ class Running(Records):
             await self._running.wait_upkeep(session_id)
 
     async def recover(
-        self, policy: "Recovery | None" = None, *, ask: Callable[[str], Awaitable[bool]] | None = None
+        self,
+        policy: "Recovery | None" = None,
+        *,
+        ask: Callable[[str], Awaitable[bool]] | None = None,
+        failed: "Failed | None" = None,
     ) -> Sequence[str]:
-        """Close the turns that dead processes left open, and continue sessions by policy; the ids of the sessions."""
-        return await self.runtime.recover(policy, ask=ask)
+        """Close the turns that dead processes left open, and continue sessions by policy; the ids of the sessions.
+
+        Those that could not be closed are added to ``failed``, a dict, with the reasons.
+        """
+        return await self.runtime.recover(policy, ask=ask, failed=failed)
 
     async def take_over(self) -> "Sequence[Left]":
         """Close the turns that dead processes left open: the first half of ``recover``."""

@@ -9,6 +9,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.bus import Overflow, Subscription
 from turnkeeper.core.answer_pieces import AnswerPieces
+from turnkeeper.core.limits import STOP_S
 from turnkeeper.model.answer import Answer, TurnFailed
 from turnkeeper.model.notification import AnyNotification
 from turnkeeper.model.refusal import Invalid
@@ -23,7 +24,8 @@ T = TypeVar("T")
 class StreamedAnswer(Generic[T]):
     """Iterates over the text of an answer. The prompt is sent at the first piece.
 
-    Leaving the loop early does not stop the session. ``async with`` releases the subscription at once.
+    Leaving the loop early does not stop the session. Leaving a block of ``async with`` before the answer has ended
+    does: what was said until then is kept.
     """
 
     def __init__(
@@ -34,12 +36,15 @@ class StreamedAnswer(Generic[T]):
         send: "Callable[[str], Awaitable[Sent]]",
         settle: "Callable[[Sent], Awaitable[Outcome]]",
         read: "Callable[[Sent, str], Awaitable[Answer[T]]]",
+        stop: Callable[[str], Awaitable[bool]],
         group: TaskGroup,
         check: bool,
     ) -> None:
         self._open_session, self._subscribe, self._send = open_session, subscribe, send
-        self._settle, self._read, self._group, self._check = settle, read, group, check
+        self._settle, self._read, self._stop, self._group, self._check = settle, read, stop, group, check
         self._answer: Answer[T] | None = None
+        self._session_id: str | None = None
+        self._has_ended = False
         self._pieces: AsyncGenerator[str, None] = self._stream()
 
     def __aiter__(self) -> Self:
@@ -54,7 +59,18 @@ class StreamedAnswer(Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.aclose()
+        # Also after a cancellation: nobody reads what would be said and paid from here on.
+        with anyio.move_on_after(STOP_S, shield=True):
+            await self.aclose()
+            if self._session_id is not None and not self._has_ended:
+                await self._stop(self._session_id)
+
+    @property
+    def session_id(self) -> str:
+        """The session of the answer. Raises Invalid before the first piece."""
+        if self._session_id is None:
+            raise Invalid("the session is known when the prompt was sent; take the first piece first")
+        return self._session_id
 
     @property
     def answer(self) -> Answer[T]:
@@ -71,6 +87,7 @@ class StreamedAnswer(Generic[T]):
         session_id = await self._open_session()
         async with self._subscribe(session_id) as heard:
             sent = await self._send(session_id)
+            self._session_id = session_id
             settled = _Settled(heard)
             self._group.start_soon(settled.run, self._settle, sent)
             pieces = AnswerPieces(sent.receipt.message_id)
@@ -81,6 +98,7 @@ class StreamedAnswer(Generic[T]):
             except Overflow:
                 pass  # The consumer is slow. What it missed is read at the end.
             outcome = await settled.wait()
+            self._has_ended = True
         answer = await self._read(sent, outcome.reason)
         for piece in pieces.rest(answer.parts):
             yield piece

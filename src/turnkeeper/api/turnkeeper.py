@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 
 from turnkeeper.api.asking import Asking
+from turnkeeper.api.commanding import Commanding
 from turnkeeper.api.interchange import Interchange
 from turnkeeper.api.past import Past
 from turnkeeper.api.requests import Requests
@@ -15,7 +16,7 @@ from turnkeeper.model.refusal import Invalid
 
 
 @checked
-class Turnkeeper(Requests, Asking, Past, Reverting, Interchange):
+class Turnkeeper(Requests, Asking, Commanding, Past, Reverting, Interchange):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
     def publish(self, notification: Notification) -> None:

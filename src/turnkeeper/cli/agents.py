@@ -230,7 +230,7 @@ async def _known(environ: Mapping[str, str]) -> _Known:
     agents = configured_agents(loaded.config, environ)
     default, mask = default_agent(agents, loaded.config).name, Mask(loaded.filled)
     problem = default_agent_problem(agents, loaded.config)
-    problems = [warning for source in loaded.sources if source.problem for warning in source.warnings]
+    problems = [warning for source in loaded.sources if source.kind == "agent" for warning in source.warnings]
     return _Known(
         default=default,
         entries=[masked(agent_entry(one), mask) for one in listed(agents, default)],

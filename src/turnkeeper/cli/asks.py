@@ -233,7 +233,7 @@ async def _answer(
     """Record an answer, and run the session on if no process runs it; the exit code."""
     from turnkeeper.cli.live import Live
 
-    live = Live(as_json=False, thinking=False, auto=False)
+    live = Live(as_json=False, thinking=False, auto=False, program=options.program)
     is_shown = live.can_ask and not options.json
     reason: dict[str, object] = {}
     code = 0
@@ -281,7 +281,7 @@ async def _answering(options: Options, live: "Live | None" = None) -> "AsyncIter
 
 
 async def _until_it_asks(tk: "Turnkeeper", session_id: str) -> "Outcome":
-    """Wait until a session rests, or waits for the next answer: then it is left to whoever gives that."""
+    """Wait until a session rests, or waits for the next answer, which another command gives."""
     import anyio
 
     from turnkeeper.core.next_action import WAITS
@@ -311,7 +311,7 @@ def _named(kind: str, given: str, known: list[str]) -> str:
     if not found:
         if kind == "approval":
             raise NotFound(f"no approval {given!r} is saved; `turnkeeper permission saved` lists them")
-        raise NotFound(f"no {kind} {given!r} waits; `turnkeeper {kind} list` lists what does")
+        raise NotFound(f"no {kind} {given!r} waits; `turnkeeper {kind.split()[0]} list` lists what does")
     return found[0]
 
 

@@ -1,69 +1,135 @@
 """Commands that store, list and delete the API keys of providers. None of them prints a key."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.models import local_catalog
+from turnkeeper.cli.models import local_catalog, local_settings
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
 from turnkeeper.cli.screen import Column, Screen, harmless, table
+from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from turnkeeper.core.key_shapes import PastedKey
+    from turnkeeper.providers.catalog import ProviderInfo
+    from turnkeeper.workspace.config import LoadedSettings
+
 Provider = Annotated[str, Parameter(metavar="PROVIDER", help="The provider's id, as in `turnkeeper models`.")]
 
 
 async def login(
-    provider: Provider,
+    provider: Annotated[
+        str | None,
+        Parameter(metavar="PROVIDER", help="The provider's id, as in `turnkeeper models`; without it you can choose."),
+    ] = None,
     /,
     *,
     key: Annotated[
         str | None, Parameter(metavar="-", help="- reads the key from standard input.", allow_leading_hyphen=True)
     ] = None,
+    key_stdin: Annotated[bool, Parameter(help="Read the key from standard input; the same as --key -.")] = False,
+    browser: Annotated[bool, Parameter(help="Log in by browser and get a key so; only OpenRouter offers it.")] = False,
+    unchecked: Annotated[bool, Parameter(help="Store a key also if it looks like that of another vendor.")] = False,
     options: Options,
 ) -> None:
     """Store the API key of a provider in auth.json, which only you can read.
 
-    The key is asked for without echo, or read from standard input if that is no
-    terminal. It is never an argument, because other users can read those. A key
-    in the environment or in the configuration has precedence. With --json the
-    answer is {"provider", "file"}.
+    Without PROVIDER, on a terminal, it is chosen from a list that what you type
+    narrows. The key is asked for without echo, or read from standard input if
+    that is no terminal. It is never an argument, because other users can read
+    those. Quotes and "Bearer" around it are removed, and its shape is compared
+    with that of the vendor's keys: a key that looks like another vendor's is
+    stored only if you say so. Nothing is sent; `turnkeeper models test` tries it.
+    --browser logs in by OAuth at OpenRouter, which gives a key; other vendors keep
+    that for programs that are theirs or registered. A key in the environment or
+    in the configuration has precedence. With --json the answer is {"provider",
+    "file", "doubts"}.
 
     For example:
+      turnkeeper auth login
       turnkeeper auth login anthropic
-      pass show openai | turnkeeper auth login openai --key -
+      turnkeeper auth login openrouter --browser
+      pass show openai | turnkeeper auth login openai --key-stdin
     """
+    from turnkeeper.cli import provider_picker
     from turnkeeper.workspace import auth
 
     if key not in (None, "-"):
         raise UsageError("others can see a key on the command line; type it when asked, or pipe it in with --key -")
+    if browser:
+        await _login_by_browser(provider, is_key_given=key is not None or key_stdin, options=options)
+        return
+    is_asked = key is None and not key_stdin and sys.stdin.isatty()
+    if provider is None and not is_asked:
+        raise UsageError("name the provider: `turnkeeper auth login PROVIDER`; a choice needs a terminal")
     _, catalog = await local_catalog(options.environ)
-    known = catalog.provider(provider)
+    known = catalog.provider(provider_picker.pick(catalog) if provider is None else provider)
     if not known.env and not known.configured:
-        raise Invalid(f"{provider!r} needs no key")
-    secret = _typed(known.name) if key is None and sys.stdin.isatty() else sys.stdin.readline()
-    secret = secret.strip()
-    if not secret or any(character.isspace() or not character.isprintable() for character in secret):
-        raise Invalid("a key is one word without spaces; nothing was stored")
+        raise Invalid(f"{known.id!r} needs no key")
+    found = _checked(known, _typed(known.name) if is_asked else sys.stdin.readline())
+    if found.is_foreign and not unchecked:
+        if not is_asked:
+            raise Invalid(f"{found.doubts[0]} Nothing was stored; --unchecked stores it nevertheless")
+        if not provider_picker.confirmed("Store it nevertheless?"):
+            raise Invalid("nothing was stored")
     file = auth.file(options.environ)
-    file.write(provider, auth.ApiKey(key=secret))
-    value = {"provider": provider, "file": str(file.path)}
+    file.write(known.id, auth.ApiKey(key=found.key))
+    value = {"provider": known.id, "file": str(file.path), "doubts": found.doubts}
     answer(options, value, lambda screen: f"Stored the key of {known.name} in {screen.path(str(file.path))}")
     if not options.json and (name := next((one for one in known.env if options.environ.get(one)), None)):
         note(f"{name} is set in the environment and has precedence.")
+
+
+async def _login_by_browser(provider: str | None, *, is_key_given: bool, options: Options) -> None:
+    import secrets
+
+    from turnkeeper.providers import openrouter_login
+    from turnkeeper.workspace import auth
+
+    if provider not in (None, openrouter_login.PROVIDER):
+        raise UsageError(f"only OpenRouter offers a login by browser; `turnkeeper auth login {provider}` takes a key")
+    if is_key_given:
+        raise UsageError("give --browser or a key, not both")
+    site = openrouter_login.site(options.environ)
+    verifier = secrets.token_urlsafe(32)
+    async with openrouter_login.Callback(secrets.token_urlsafe(16)).open() as callback:
+        print("Open this address in a browser on this machine, and agree there:", file=sys.stderr)
+        print(openrouter_login.address(callback.url, verifier, site), file=sys.stderr, flush=True)
+        code = await callback.wait()
+    key = await openrouter_login.exchanged(code, verifier, site)
+    file = auth.file(options.environ)
+    file.write(openrouter_login.PROVIDER, auth.ApiKey(key=key))
+    value = {"provider": openrouter_login.PROVIDER, "file": str(file.path), "doubts": ()}
+    answer(options, value, lambda screen: f"Stored the key of OpenRouter in {screen.path(str(file.path))}")
+
+
+def _checked(provider: "ProviderInfo", text: str) -> "PastedKey":
+    """The key in what was typed or piped, with remarks about it. None of them shows the key."""
+    from turnkeeper.core.key_shapes import pasted
+
+    own_host = provider.options.base_url is not None
+    found = pasted(text, provider.id, provider.name, provider.env, own_host=own_host)
+    if found.removed:
+        note(f"Removed from around the key: {', '.join(found.removed)}.")
+    for doubt in found.doubts:
+        note(doubt)
+    return found
 
 
 async def list_keys(*, options: Options) -> None:
     """List the providers that have a key, and where it is from.
 
     A key is read from the environment, else from the configuration, else from
-    auth.json. With --json the answer is [{"provider", "from", "kind"}]; "kind" is
-    that of an entry in auth.json.
+    auth.json. No key is shown. With --json the answer is [{"provider", "from",
+    "where", "kind"}]; "where" is the variable, or the file and for a
+    configuration file the line, and "kind" that of an entry in auth.json.
 
     For example:
       turnkeeper auth list
@@ -71,19 +137,38 @@ async def list_keys(*, options: Options) -> None:
     from turnkeeper.providers import choice
     from turnkeeper.workspace import auth
 
-    _, catalog = await local_catalog(options.environ)
+    loaded, catalog = await local_settings(options.environ)
     credentials = auth.credentials(options.environ)
     used = [(one.id, key) for one in choice.available(catalog, credentials) if (key := choice.key(one, credentials))]
-    found = [{"provider": name, "from": key.origin, "kind": _kind(credentials.stored.get(name))} for name, key in used]
     # Entries of unknown or disabled providers are listed too, so that they can be deleted.
     seen = {name for name, _ in used}
-    found += [
-        {"provider": name, "from": auth.NAME, "kind": _kind(one)}
-        for name, one in credentials.stored.items()
-        if name not in seen
+    origins = {**{name: key.origin for name, key in used}, **dict.fromkeys(credentials.stored.keys() - seen, auth.NAME)}
+    path = str(auth.file(options.environ).path)
+    found = [
+        {
+            "provider": name,
+            "from": origin,
+            "where": _where(name, origin, loaded, path),
+            "kind": _kind(credentials.stored.get(name)),
+        }
+        for name, origin in origins.items()
     ]
-    empty = "No provider has a key. `turnkeeper auth login PROVIDER` stores one."
+    empty = "No provider has a key. `turnkeeper auth login` stores one."
     answer(options, found, lambda screen: _table(screen, found), empty=empty)
+
+
+def _where(provider_id: str, origin: str, loaded: "LoadedSettings", path: str) -> str:
+    """The variable, the file with line, or auth.json by its path."""
+    from turnkeeper.workspace import auth
+
+    if origin == auth.NAME:
+        given = next((name for name in reversed(flags.AUTH_CONTENT.names) if os.environ.get(name)), None)
+        return given or path
+    if origin == "configuration":
+        setting = ("provider", provider_id, "options", "apiKey")
+        setters = loaded.setting_sources(*setting)
+        return setters[-1].place(setting) if setters else origin
+    return origin.rpartition(" ")[2]
 
 
 async def logout(provider: Provider, /, *, options: Options) -> None:
@@ -117,10 +202,15 @@ def _kind(credential: object) -> str | None:
     return str(config.tag) if config is not None else None
 
 
+def _shown_origin(screen: Screen, entry: "dict[str, str | None]") -> str:
+    origin, where = entry["from"] or "", entry["where"] or ""
+    return origin if origin.endswith(where) else f"{origin}: {screen.path(where)}"
+
+
 def _table(screen: Screen, found: "Sequence[dict[str, str | None]]") -> str:
     return table(
         screen,
         Column("PROVIDER", [harmless(one["provider"] or "") for one in found], ("cyan",)),
-        Column("KEY FROM", [harmless(one["from"] or "") for one in found]),
+        Column("KEY FROM", [harmless(_shown_origin(screen, one)) for one in found]),
         Column("STORED AS", [one["kind"] or "" for one in found], ("dim",)),
     )

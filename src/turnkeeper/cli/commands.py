@@ -1,6 +1,7 @@
 """Every command by the import path of its function. Only the module of the command that runs is imported."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
@@ -15,7 +16,10 @@ Run AI agents in sessions that survive a crash or a kill at any moment.
 Where a command takes an ID, the first characters of the id or the session's
 slug are enough. `tk` is short for `turnkeeper`.
 
+Without arguments, on a terminal, it begins a chat.
+
 For example:
+  turnkeeper
   turnkeeper run "list the files, then read README.md"
   turnkeeper session list --all
   turnkeeper import opencode
@@ -52,11 +56,19 @@ def start(
 ) -> object:
     """Read the shared options, which may stand before or after the command, and call the command with them."""
     if not version:
-        return call(app, words, options)
+        return call(app, _with_command(words, options), options)
     from turnkeeper import __version__
 
     print(json.dumps({"version": __version__}) if options.json else f"turnkeeper {__version__}")
     return OK
+
+
+def _with_command(words: tuple[str, ...], options: Options) -> tuple[str, ...]:
+    """The words with their command. Without one it is a chat: with its options, or on a terminal; otherwise help."""
+    if words:
+        is_option = words[0].startswith("-") and words[0] not in ("--", *app.help_flags)
+        return ("chat", *words) if is_option else words
+    return ("chat",) if sys.stdin.isatty() and sys.stdout.isatty() and not options.json else ()
 
 
 def call(level: App, words: Sequence[str], options: Options = DEFAULTS) -> object:
@@ -94,10 +106,12 @@ SESSION: Final = {
     "restore": "editing:restore",
     "rename": "editing:rename",
     "move": "editing:move",
-    "delete": "editing:delete",
+    "delete": "deleting:delete",
     "children": "listing:children",
     "tree": "tree:tree",
     "messages": "reading:messages",
+    "log": "log:log",
+    "watch": "watching:watch",
     "diff": "diff:diff",
     "blame": "blame:blame",
     "todo": "reading:todo",
@@ -118,6 +132,7 @@ SESSION: Final = {
 _register(
     app,
     {
+        "chat": "chat.command:chat",
         "run": "run:run",
         "serve": "serve:serve",
         "session": _group("session", "Create, list, read, change and delete sessions.", SESSION),
@@ -142,11 +157,37 @@ _register(
             "List, show and create agents.",
             {"list": "agents:list_agents", "show": "agents:show", "create": "agents:create"},
         ),
-        "models": "models:models",
+        "command": _group(
+            "command",
+            "List and show the commands that `run` sends as /NAME.",
+            {"list": "slash_commands:list_commands", "show": "slash_commands:show"},
+        ),
+        "skill": _group("skill", "List and show skills.", {"list": "skills:list_skills", "show": "skills:show"}),
+        "mcp": _group(
+            "mcp",
+            "List MCP servers, find out what is wrong with one, and be one.",
+            {"list": "mcp:list_servers", "debug": "mcp:debug", "serve": "mcp_serve:serve"},
+        ),
+        "plugin": _group(
+            "plugin", "List plugins, and begin a new one.", {"list": "plugins:list_plugins", "new": "plugins:new"}
+        ),
+        "models": "models:models_app",
         "auth": _group(
             "auth",
             "Store, list and delete the API keys of providers.",
             {"login": "auth:login", "list": "auth:list_keys", "logout": "auth:logout"},
+        ),
+        "config": _group(
+            "config",
+            "Show, explain, check and edit settings.",
+            {
+                "show": "config:show",
+                "explain": "config:explain",
+                "check": "config:check",
+                "edit": "config_edit:edit",
+                "schema": "config:schema",
+                "fetch": "config:fetch",
+            },
         ),
         "trust": "trust:trust",
         "snapshot": _group(

@@ -1,4 +1,4 @@
-"""Commands that change sessions: create, fork, archive, restore, rename, move, delete."""
+"""Commands that change sessions: create, fork, archive, restore, rename, move."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,8 +8,8 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, confirm
-from turnkeeper.cli.screen import Screen, one_line, plural
+from turnkeeper.cli.output import answer
+from turnkeeper.cli.screen import Screen, one_line
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -197,41 +197,6 @@ async def move(
     async with options.open() as tk:
         session = await tk.move(await names.session(tk, id), there)
     answer(options, session, lambda screen: f"{_done(screen, 'Moved', session)}  {screen.path(session.directory)}")
-
-
-async def delete(
-    id: names.SessionName,
-    /,
-    *,
-    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Do not ask for confirmation.")] = False,
-    options: Options,
-) -> None:
-    """Delete a session and its children. This cannot be undone.
-
-    Asks for confirmation; without a terminal, --yes is needed. With --json the
-    answer is the list of deleted sessions, children first. `session archive`
-    hides a session and keeps it.
-
-    For example:
-      turnkeeper session delete calm-otter
-      turnkeeper session delete ses_e1f51c506ffe --yes --json
-    """
-    async with options.sessions() as tk:
-        session_id = await names.session(tk, id)
-        if not yes:
-            _ask(await tk.get(session_id), len(await tk.children(session_id, recursive=True)))
-        removed = await tk.remove(session_id)
-    answer(options, removed, lambda screen: "\n".join(_done(screen, "Removed", one) for one in removed))
-
-
-def _ask(session: "Session", children: int) -> None:
-    """Ask for confirmation. Raises Forbidden without it."""
-    also = f" and {plural(children, 'child', 'children')}" if children else ""
-    confirm(
-        f"Remove {session.id} ({one_line(session.title)}){also} for ever?",
-        no_terminal="there is no terminal to ask on, so nothing was removed; add --yes to remove it",
-        refused="nothing was removed",
-    )
 
 
 def _done(screen: Screen, verb: str, session: "Session") -> str:

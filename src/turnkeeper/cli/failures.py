@@ -80,4 +80,6 @@ def report(found: CliFailure, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"error": {"name": found.name, "message": found.message}}), file=sys.stderr)
     else:
-        print(f"turnkeeper: {found.message}", file=sys.stderr)
+        from turnkeeper.cli.screen import harmless
+
+        print(f"turnkeeper: {harmless(found.message)}", file=sys.stderr)

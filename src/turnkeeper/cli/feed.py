@@ -37,6 +37,9 @@ class Display:
     def ended(self, message: AssistantMessage) -> None:
         """A turn ended."""
 
+    def prompted(self, text: str, about: str = "") -> None:
+        """A prompt was typed, with what becomes of it."""
+
     def note(self, text: str) -> None:
         """Display a remark."""
 
@@ -57,6 +60,8 @@ class Feed:
         self._display, self._shows_summary = display, shows_summary
         self._begun: set[str] = set()
         self._lengths: dict[str, int] = {}
+        self._settled: set[str] = set()
+        """Finished parts of turns that have not ended. One may still change: a step start gets its snapshot later."""
         self._summaries: dict[str, str | None] = {}
         """Unfinished Summaries, each with the reason why no model wrote it."""
         self.turns = 0
@@ -99,6 +104,7 @@ class Feed:
         elif message.id in self._begun:
             self._begun.discard(message.id)
             self._lengths.clear()
+            self._settled.clear()
             self.turns += 1
             self.failure = message.error
             self.lack = self._lacking(message)
@@ -124,8 +130,11 @@ class Feed:
         return None if self._has_answer or message.structured is not None else "empty"
 
     def _part(self, part: BasePart) -> None:
+        if part.id in self._settled:
+            return
         self._has_answer = self._has_answer or is_answer(part)
         if is_settled(part):
+            self._settled.add(part.id)
             self._lengths.pop(part.id, None)
             self._display.settled(part)
         else:
@@ -138,6 +147,23 @@ class Feed:
         if self._lengths.get(delta.part_id) == delta.offset:
             self._lengths[delta.part_id] += len(delta.delta)
             self._display.grew(delta.part_id, delta.delta)
+
+
+class FinishedParts:
+    """The parts that were told of as finished. Who reads a history and then hears of it is told of some twice."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+
+    def is_repeated(self, one: Notification | Delta) -> bool:
+        """Whether a notification is of a part that an earlier one told of as finished."""
+        match one:
+            case Notification(type="message.part.updated", properties={"part": BasePart() as part}):
+                is_known = part.id in self._ids
+                if is_settled(part):
+                    self._ids.add(part.id)
+                return is_known
+        return False
 
 
 def is_answer(part: BasePart) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 from cyclopts import App, Parameter
 
@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from turnkeeper.app import Turnkeeper
-    from turnkeeper.interop.report import Counts, Finding, ImportReport, ProgressReport
+    from turnkeeper.interop.report import Counts, Finding, ImportReport, LineCounts, ProgressReport
+    from turnkeeper.interop.transcripts import ProgramName
     from turnkeeper.store.damaged import DamagedNames
 
 FINDINGS_SHOWN = 10
+
+HistoryPath: TypeAlias = Annotated[
+    Path | None, Parameter(metavar="PATH", help="A file or a directory; the program's own by default.")
+]
+DryRun: TypeAlias = Annotated[bool, Parameter(help="Show what would be imported, and write nothing.")]
 
 
 async def export(
@@ -70,16 +76,33 @@ async def export(
     target = _target(output)
     if target is None and (all or layout == "tree"):
         raise UsageError(f"{'--all' if all else '--layout tree'} writes more than one file; add --output DIR")
-    damaged: DamagedNames = []
     async with options.read() as tk:
         chosen = None if all else [await _chosen(tk, id)]
-        if target is None:
-            assert chosen is not None
-            async for piece in tk.export(chosen[0], sanitise=sanitize, damaged=damaged):
-                write(piece)
-            return note_damaged(damaged)
-        with progress("Exporting sessions") as moved:
-            count = await _to_disk(tk, options, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
+        return await _export(tk, options, target, chosen, layout, sanitize=sanitize)
+
+
+async def export_one(tk: "Turnkeeper", options: Options, session_id: str, output: str | None) -> int:
+    """Export a session of an open store to a file, or to standard output."""
+    return await _export(tk, options, _target(output), [session_id], "json", sanitize=False)
+
+
+async def _export(
+    tk: "Turnkeeper",
+    options: Options,
+    target: Path | None,
+    chosen: list[str] | None,
+    layout: Literal["json", "tree"],
+    *,
+    sanitize: bool,
+) -> int:
+    damaged: DamagedNames = []
+    if target is None:
+        assert chosen is not None
+        async for piece in tk.export(chosen[0], sanitise=sanitize, damaged=damaged):
+            write(piece)
+        return note_damaged(damaged)
+    with progress("Exporting sessions") as moved:
+        count = await _to_disk(tk, options, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
     done = {"sessions": count, "output": str(target)}
     answer(options, done, lambda screen: f"Exported {plural(count, 'session')} to {screen.path(str(target))}")
     return note_damaged(damaged)
@@ -143,8 +166,76 @@ async def import_opencode(
     return int(not report.is_whole)
 
 
+async def import_claude_code(path: HistoryPath = None, /, *, dry_run: DryRun = False, options: Options) -> int:
+    """Import the history of Claude Code: sessions, branches, sidechains, tool calls.
+
+    Reads $CLAUDE_CONFIG_DIR/projects, ~/.claude/projects or PATH, and changes
+    nothing there. Importing again adds only what is new. With --json the answer
+    is a report, as that of `import opencode`, and {"lines": {"read",
+    "understood", "foreign", "reported"}}. The exit code is 1 if something could
+    not be read.
+
+    For example:
+      turnkeeper import claude-code
+      turnkeeper import claude-code ~/.claude/projects/-home-ada-tides --dry-run
+    """
+    return await _import_history("claude-code", path, dry_run, options)
+
+
+async def import_codex(path: HistoryPath = None, /, *, dry_run: DryRun = False, options: Options) -> int:
+    """Import the history of Codex: rollouts of every layout, also archived ones.
+
+    Reads $CODEX_HOME or ~/.codex, or PATH, and changes nothing there. Importing
+    again adds only what is new. With --json the answer is a report, as that of
+    `import claude-code`. The exit code is 1 if something could not be read.
+
+    For example:
+      turnkeeper import codex
+      turnkeeper import codex ~/.codex/sessions/2026 --json
+    """
+    return await _import_history("codex", path, dry_run, options)
+
+
+async def import_gemini(path: HistoryPath = None, /, *, dry_run: DryRun = False, options: Options) -> int:
+    """Import the history of Gemini CLI: its chats of both layouts.
+
+    Reads ~/.gemini/tmp or PATH, and changes nothing there. Importing again adds
+    only what is new. With --json the answer is a report, as that of `import
+    claude-code`. The exit code is 1 if something could not be read.
+
+    For example:
+      turnkeeper import gemini
+      turnkeeper import gemini session-2026-11-15.json --dry-run
+    """
+    return await _import_history("gemini", path, dry_run, options)
+
+
+async def _import_history(program: "ProgramName", path: Path | None, dry_run: bool, options: Options) -> int:
+    place, done = path.expanduser() if path is not None else None, (0, 0)
+    async with options.read() if dry_run else options.open() as tk:
+        with progress("Reading sessions" if dry_run else "Importing sessions") as moved:
+
+            def move(*step: object) -> None:
+                nonlocal done
+                done = cast("tuple[int, int]", step[:2])
+                moved(*step)
+
+            from asyncio import CancelledError
+
+            try:
+                report = await tk.import_history(program, place, dry_run=dry_run, progress=move)
+            except CancelledError:
+                note(f"Stopped after {done[0]:,} of {plural(done[1], 'file')}; import again to continue.")
+                raise
+    answer(options, report, lambda screen: _report(screen, report, "Would import" if dry_run else "Imported"))
+    return int(not report.is_whole)
+
+
 import_app = App(name="import", version_flags=(), default_command=import_files)
 import_app.command(import_opencode, name="opencode")
+import_app.command(import_claude_code, name="claude-code")
+import_app.command(import_codex, name="codex")
+import_app.command(import_gemini, name="gemini")
 
 
 async def _chosen(tk: "Turnkeeper", given: str | None) -> str:
@@ -202,16 +293,17 @@ async def _to_disk(
     return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved, damaged=damaged)
 
 
-def _report(screen: Screen, report: "ImportReport") -> str:
+def _report(screen: Screen, report: "ImportReport", imported: str = "Imported") -> str:
     rows = [
         ("Source", screen.path(report.source)),
-        ("Imported", _counted(report.imported)),
+        (imported, _counted(report.imported)),
         ("Unchanged", _counted(report.unchanged) if report.unchanged.sessions else ""),
         ("Grown", f"{plural(report.grown, 'session')} got new messages" if report.grown else ""),
         (
             "Conflicts",
             screen.paint(f"{len(report.conflicts):,}; the stored ones were kept", "yellow") if report.conflicts else "",
         ),
+        ("Lines", _lines(report.lines) if report.lines is not None else ""),
         ("Skipped", f"{len(report.skipped):,}" if report.skipped else ""),
         ("Unreadable", screen.paint(f"{len(report.unreadable):,}", "red") if report.unreadable else ""),
     ]
@@ -220,6 +312,11 @@ def _report(screen: Screen, report: "ImportReport") -> str:
     if (more := len(findings) - FINDINGS_SHOWN) > 0:
         lines.append(f"  ... and {more:,} more; --json shows all of them")
     return "\n".join([fields(screen, rows), *lines])
+
+
+def _lines(counts: "LineCounts") -> str:
+    kept = f"{counts.understood:,} understood, {counts.foreign:,} kept as they are, {counts.reported:,} not imported"
+    return f"{counts.read:,} read: {kept}"
 
 
 def _counted(counts: "Counts") -> str:

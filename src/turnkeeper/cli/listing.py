@@ -12,7 +12,8 @@ from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note, note_damaged
-from turnkeeper.cli.screen import Column, Screen, one_line, table
+from turnkeeper.cli.screen import Column, Screen, harmless, one_line, table
+from turnkeeper.interop.imported import program_of
 
 if TYPE_CHECKING:
     from turnkeeper.model.session import Session
@@ -106,6 +107,8 @@ def sessions_table(screen: Screen, sessions: "Sequence[Session]") -> str:
 def _marks(session: "Session") -> str:
     marks = {"child": session.parent_id is not None, "archived": session.time.archived is not None}
     marks["undo pending"] = session.revert is not None
+    if (program := program_of(session)) is not None:
+        marks[harmless(program)] = True
     return ", ".join(mark for mark, holds in marks.items() if holds)
 
 

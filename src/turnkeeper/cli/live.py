@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -16,29 +16,22 @@ from turnkeeper.cli import failures
 from turnkeeper.cli.feed import Display, Feed, Lack
 from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.options import local_store
-from turnkeeper.cli.part_lines import subject
-from turnkeeper.cli.permission_prompt import NoTerminal, RemotePermissions, TerminalPrompt
+from turnkeeper.cli.permission_prompt import Alone, NoTerminal, RemotePermissions, TerminalPrompt
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money, one_line, plural
-from turnkeeper.core.asks import is_waiting
-from turnkeeper.core.child_tasks import task_of
 from turnkeeper.core.family import total_cost
 from turnkeeper.core.next_action import REFUSED, WAITS
 from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
-from turnkeeper.model.parts import TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolPending, ToolRunning
 from turnkeeper.model.refusal import Busy
 from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
-from turnkeeper.workspace.owner import is_alive
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.client import Client
     from turnkeeper.client.subscription import Subscription
-    from turnkeeper.core.view import SessionView
     from turnkeeper.model.notification import Delta, Notification
     from turnkeeper.model.session import Session
     from turnkeeper.run.coordinator import Outcome
@@ -62,18 +55,34 @@ UPKEEP_S: Final = 5.0
 class Live:
     """One run of one session, on the display for this output."""
 
-    def __init__(self, *, as_json: bool, thinking: bool, auto: bool) -> None:
-        self.display = _display(as_json=as_json, thinking=thinking)
+    def __init__(
+        self,
+        *,
+        as_json: bool,
+        thinking: bool,
+        auto: bool,
+        display: Display | None = None,
+        alone: Alone = nullcontext,
+        program: str = "tk",
+    ) -> None:
+        """``display`` is by default that of the output; ``alone`` is where nobody else reads the terminal.
+
+        ``program`` begins the command line that goes on.
+        """
+        self._program = program
+        self.display = display or make_display(as_json=as_json, thinking=thinking)
         self._as_json = as_json
         self.can_ask = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
-        self._prompt = TerminalPrompt(self.display) if self.can_ask and not auto else None
+        self._prompt = TerminalPrompt(self.display, alone) if self.can_ask and not auto else None
         self.ask: Asker = allow_all if auto else self._prompt.ask if self._prompt else NoTerminal(self.display).ask
         self.question: QuestionAsker = self._prompt.answer if self._prompt else dismiss_all
         self.is_attended = auto or self.can_ask
         """Whether requests that wait already are answered here: nobody refuses them in the user's name."""
         self._session_id = ""
+        self._is_single = True
+        """Whether this run is all that the program does."""
         self.is_stopped = False
-        """Whether Ctrl-C was pressed."""
+        """Whether the user has stopped the run."""
 
     def settings(self, environ: Mapping[str, str]) -> "Settings":
         """How sessions are run whose requests are asked here."""
@@ -88,9 +97,13 @@ class Live:
         work: "Callable[[], Awaitable[Outcome]]",
         *,
         shows_summary: bool = False,
+        stop: asyncio.Event | None = None,
     ) -> int:
-        """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary."""
-        self._session_id = session_id
+        """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary.
+
+        ``stop`` stops the turn when it is set. Without it signals do, and the end says how to go on.
+        """
+        self._session_id, self.is_stopped, self._is_single = session_id, False, stop is None
         before, start = await tk.get(session_id), time.monotonic()
         spent = await _total_cost(tk, before)
         if self._prompt is not None:
@@ -105,7 +118,7 @@ class Live:
         ):
             beside.start_soon(self._tick)
             remote = await self._remote_permissions(tk, notifications, beside)
-            with self._signals() as pressed:
+            with self._signals() if stop is None else nullcontext(stop) as pressed:
                 beside.start_soon(self._stop, tk, pressed, beside)
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._pump, feed, notifications, remote)
@@ -113,10 +126,11 @@ class Live:
                     if store is not None and outcome.kind == "rested" and not outcome.is_busy:
                         outcome = await _with_background(store, session_id, outcome)
                     notifications.close()
-                    if store is not None:
+                    if store is not None and self._is_single:
                         with anyio.move_on_after(UPKEEP_S):
                             await store.wait_upkeep(session_id)
             beside.cancel_scope.cancel()
+        self.display.notice("")
         self.display.close()
         if outcome is None:  # Stopped before the work began.
             self.display.note("■ stopped")
@@ -145,7 +159,7 @@ class Live:
         group.start_soon(self._watch, notifications)
         remote = RemotePermissions(tk, self._session_id, self.ask, self.question, group)
         group.start_soon(self._follow_family, tk, remote)
-        await remote.begin()
+        await remote.begin(is_attended=self.is_attended)
         return remote
 
     async def _follow_family(self, client: "Client", remote: RemotePermissions) -> None:
@@ -209,7 +223,7 @@ class Live:
     async def _stop(self, tk: "Turnkeeper | Client", pressed: asyncio.Event, beside: TaskGroup) -> None:
         await pressed.wait()
         self.is_stopped = True
-        self.display.notice("■ stopping; Ctrl-C again quits at once")
+        self.display.notice("■ stopping; Ctrl-C again quits at once" if self._is_single else "■ stopping")
         try:
             is_stopped = await tk.stop(self._session_id)
         except Busy:
@@ -278,8 +292,15 @@ class Live:
             f"{seconds:.1f} s",
         ]
         screen = Screen.of(sys.stderr)
-        more = screen.paint('go on with: tk run -c "…"', "dim")
-        self.display.note(f"{screen.paint(' · '.join(facts), 'dim')}\n{screen.paint(after.id, 'cyan')}  {more}")
+        which = "-c" if works_here(after) else f"-s {after.id}"
+        more = screen.paint(f'go on with: {self._program} run {which} "…"', "dim")
+        how = f"\n{screen.paint(after.id, 'cyan')}  {more}" if self._is_single else ""
+        self.display.note(f"{screen.paint(' · '.join(facts), 'dim')}{how}")
+
+
+def works_here(session: "Session") -> bool:
+    """Whether a session works in the current directory, so that `--continue` finds it."""
+    return os.path.realpath(session.directory) == os.path.realpath(".")
 
 
 async def _total_cost(tk: "Turnkeeper | Client", session: "Session") -> float:
@@ -305,32 +326,8 @@ async def _reuse(tk: "Turnkeeper", session_id: str, after: int) -> list[str]:
     return [f"{percent} % prefix reuse"] if percent is not None else []
 
 
-def found_open(view: "SessionView") -> str | None:
-    """A sentence about the turn that a dead process left open; None if there is none."""
-    if view.owner is None or is_alive(view.owner):
-        return None
-    said = f"Process {view.owner.pid}, which ran this session, is gone"
-    if view.turn is None:
-        return f"{said}; no turn was open."
-    parts = view.turn.parts.values()
-    kept = sum(len(part.text) for part in parts if isinstance(part, TextPart))
-    cut = [part for part in parts if isinstance(part, ToolPart) and isinstance(part.state, ToolPending | ToolRunning)]
-    waiting = [part for part in cut if is_waiting(view, part)]
-    cut = [part for part in cut if part not in waiting]
-    facts = [f"{plural(kept, 'character')} of its answer are kept"] if kept else []
-    facts += [f"{part.tool} ({one_line(subject(part))}) is marked as interrupted and not run again" for part in cut]
-    facts += [f"{part.tool} ({one_line(subject(part))}) waits for {_awaited(view, part)}" for part in waiting]
-    return (
-        f"{said}: {'; '.join(facts)}." if facts else f"{said}: nothing of its answer was recorded, so it is asked anew."
-    )
-
-
-def _awaited(view: "SessionView", part: ToolPart) -> str:
-    task = task_of(view, part)
-    return f"its child session {task.session_id}" if task is not None else "your answer"
-
-
-def _display(*, as_json: bool, thinking: bool) -> Display:
+def make_display(*, as_json: bool, thinking: bool) -> Display:
+    """The display for this output."""
     if as_json:
         return JsonLines(thinking=thinking)
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":

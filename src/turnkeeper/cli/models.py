@@ -1,19 +1,23 @@
-"""The command that lists models, and the catalogue of the current directory."""
+"""The commands about models: the list of them, and the catalogue of the current directory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
 from turnkeeper.cli.screen import Column, Screen, harmless, size, table
+from turnkeeper.core import flags
+from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
     from turnkeeper.model.catalog import ModelInfo
     from turnkeeper.model.config import Config
     from turnkeeper.providers.catalog import Catalog, ProviderInfo
+    from turnkeeper.workspace.config import LoadedSettings
 
 
 async def models(
@@ -22,47 +26,128 @@ async def models(
     ] = None,
     /,
     *,
+    search: Annotated[
+        str | None,
+        Parameter(metavar="TEXT", help="Models of all providers that have these words in id, name or provider."),
+    ] = None,
     refresh: Annotated[
         str | None, Parameter(metavar="URL", help="First fetch the catalogue of models.dev from here.")
     ] = None,
+    fetch: Annotated[
+        bool, Parameter(help="First fetch the catalogue from `catalog.url`; also OPENCODE_MODELS_URL.")
+    ] = False,
     options: Options,
 ) -> None:
     """List the models that can be used, and where each provider's key is from.
 
     A provider is listed if it has a key, or a URL in the configuration. The
     default model answers prompts that name none; the small model writes titles.
-    Prices are dollars per million tokens. Nothing is fetched without --refresh.
-    With --json the answer is {"default", "small", "providers": [{"id", "name",
-    "key", "models"}]}; "key" is where the key was found, or null.
+    Prices are dollars per million tokens. Nothing is fetched without --refresh
+    or --fetch. With --json the answer is {"default", "small", "providers":
+    [{"id", "name", "key", "models"}]}; "key" is where the key was found, or null.
+
+    --search looks through the whole catalogue, with or without keys, and gives
+    the nearest ids if nothing fits. Its JSON is {"search", "fits", "models":
+    [{"id", "name", "provider", "key", "status", "context", "price"}]}.
 
     For example:
       turnkeeper models
       turnkeeper models anthropic
+      turnkeeper models --search "sonnet 4"
+      turnkeeper models default anthropic/claude-sonnet-4-5
       turnkeeper models --json | jq -r '.providers[].models[].id'
     """
     from turnkeeper.providers import refresh as catalogue
 
+    if fetch and refresh is None:
+        refresh = catalogue.address((await local_catalog(options.environ))[0].catalog.url, options.environ)
     if refresh is not None:
+        if flags.DISABLE_MODELS_FETCH.is_on(options.environ):
+            raise Invalid(f"{flags.DISABLE_MODELS_FETCH.names[0]} is set, so no catalogue is fetched; unset it")
         fetched = await catalogue.refresh(refresh, catalogue.location(options.environ))
         if not options.json:
             note(f"Fetched the catalogue: {size(fetched)}.")
+    if search is not None:
+        await _search(search, provider, options)
+        return
     usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
     answer(options, usable.wire(), usable.text)
     if not options.json and not usable.has_keys:
         note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
 
 
+async def _search(text: str, provider: str | None, options: Options) -> None:
+    from turnkeeper.providers import choice
+    from turnkeeper.providers.model_search import search
+    from turnkeeper.workspace import auth
+
+    if not text.split():
+        raise UsageError("--search needs a word")
+    _, catalog = await local_catalog(options.environ)
+    credentials = auth.credentials(options.environ)
+    usable = [one.id for one in choice.available(catalog, credentials)]
+    # Models that can be used come first, then those of the providers that most people use.
+    known = catalog.providers()
+    everywhere = dict.fromkeys([*usable, *(one for one in choice.PREFERRED if one in known), *known])
+    providers = [provider] if provider is not None else list(everywhere)
+    found = search(catalog, text, providers)
+    keys = {one: choice.key(catalog.provider(one), credentials) for one in {each.provider_id for each in found.models}}
+    origins = {name: key.origin if key else None for name, key in keys.items()}
+    if not options.json and not found.fits:
+        note(f"No model has {text!r}{'; these are the nearest' if found.models else ', and none is near'}.")
+    models = [_found(one, origins[one.provider_id]) for one in found.models]
+    wire = {"search": text, "fits": found.fits, "models": models}
+    answer(options, wire, lambda screen: _found_table(screen, found.models, usable))
+    if not options.json and any(one.provider_id not in usable for one in found.models):
+        note("Where KEY is empty, `turnkeeper auth login PROVIDER` stores one.")
+
+
+def _found(model: "ModelInfo", origin: str | None) -> dict[str, object]:
+    return {
+        "id": _name(model),
+        "name": model.name,
+        "provider": model.provider_id,
+        "key": origin,
+        "status": model.status,
+        "context": model.limits.context,
+        "price": {"input": model.price.input, "output": model.price.output},
+    }
+
+
+def _found_table(screen: Screen, models: "Sequence[ModelInfo]", usable: Sequence[str]) -> str:
+    return table(
+        screen,
+        Column("MODEL", [harmless(_name(one)) for one in models], ("cyan",)),
+        Column("KEY", ["yes" if one.provider_id in usable else "" for one in models], ("green",)),
+        Column("", [one.status if one.status != "active" else "" for one in models], ("dim",)),
+        Column("CONTEXT", [_tokens(one.limits.context) for one in models]),
+        Column("INPUT", [_price(one.price.input) for one in models]),
+        Column("OUTPUT", [_price(one.price.output) for one in models]),
+        Column("NAME", [harmless(one.name) for one in models], ("dim",), least=12, is_optional=True),
+    )
+
+
+models_app = App(name="models", version_flags=(), default_command=models)
+models_app.command("turnkeeper.cli.model_default:default", name="default")
+models_app.command("turnkeeper.cli.model_check:try_model", name="test")
+
+
 async def local_catalog(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[Config, Catalog]":
     """The configuration and the catalogue of a directory, by default the current one. Raises Invalid."""
+    loaded, catalog = await local_settings(environ, directory)
+    return loaded.config, catalog
+
+
+async def local_settings(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[LoadedSettings, Catalog]":
+    """The settings with their sources, and the catalogue of a directory. Raises Invalid."""
     from turnkeeper.providers.catalog import Catalog
-    from turnkeeper.providers.refresh import location
+    from turnkeeper.providers.refresh import catalogue_file
     from turnkeeper.workspace.config import load
     from turnkeeper.workspace.project import identify
 
     place = await identify(directory or Path.cwd())
-    config = load(place.directory, place.worktree, environ).config
-    refreshed = location(environ)
-    return config, Catalog(config, refreshed=refreshed if refreshed.exists() else None)
+    loaded = load(place.directory, place.worktree, environ)
+    return loaded, Catalog(loaded.config, refreshed=catalogue_file(environ))
 
 
 class _Usable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
+from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.store.engine_table import ENGINES, store_names
 from turnkeeper.workspace import paths
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     from turnkeeper.run.runtime import Settings
 
 FILE_NAME: Final = "turnkeeper.db"
-STORE_VARIABLE: Final = "TURNKEEPER_STORE"
-SERVER_VARIABLE: Final = "TURNKEEPER_SERVER"
-PASSWORD_VARIABLES: Final = ("TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
-TRUST_VARIABLE: Final = "TURNKEEPER_TRUST"
-USERNAME_VARIABLES: Final = ("TURNKEEPER_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
+[STORE_VARIABLE] = flags.STORE.names
+[SERVER_VARIABLE] = flags.SERVER.names
+[TRUST_VARIABLE] = flags.TRUST.names
+PASSWORD_VARIABLES: Final = tuple(reversed(flags.SERVER_PASSWORD.names))
+USERNAME_VARIABLES: Final = tuple(reversed(flags.SERVER_USERNAME.names))
 
 
 @Parameter(parse=False)  # A command does not read them: `commands.start` does, and passes them to it.
@@ -62,6 +64,13 @@ class Options:
     def without_server(self) -> Options:
         """These options for a command that ignores a server in the environment."""
         return replace(self, server=self.server or "")
+
+    @property
+    def program(self) -> str:
+        """How a command line begins that uses the same sessions. An address with a password is not shown."""
+        server = "URL" if self.server and "@" in self.server else self.server
+        given = {"--store": self.store, "--data": self.data, "--server": server}
+        return shlex.join(["tk", *(str(word) for name, value in given.items() if value for word in (name, value))])
 
     def require_store(self, what: str) -> None:
         """Raise UsageError if a server is used, for what only works on a store."""
@@ -197,6 +206,9 @@ def from_environment(names: tuple[str, ...]) -> str | None:
 @asynccontextmanager
 async def _opened(opening: AbstractAsyncContextManager[Turnkeeper]) -> AsyncIterator[Turnkeeper]:
     """Open a store. Raises UsageError if its name is wrong."""
+    from turnkeeper.cli import log_lines  # The store has imported the log already.
+
+    log_lines.begin()
     async with AsyncExitStack() as stack:
         try:
             tk = await stack.enter_async_context(opening)

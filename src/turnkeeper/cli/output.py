@@ -66,6 +66,19 @@ def confirm(question: str, *, no_terminal: str, refused: str) -> None:
         raise Forbidden(refused)
 
 
+def wrapped(text: str) -> str:
+    """A text in lines that fit the terminal of standard error."""
+    import textwrap
+
+    width = Screen.of(sys.stderr).width
+    return text if width is None else textwrap.fill(text, max(width - 1, 10))
+
+
+def agrees(question: str) -> bool:
+    """Ask on the terminal. Enter alone is a yes; the end of the input is a no."""
+    return _line(f"{wrapped(question)} [Y/n] ").casefold() in ("\n", "y\n", "yes\n")
+
+
 def _line(question: str) -> str:
     """Read a line. Ctrl-C interrupts it, which the handler of the event loop would not."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

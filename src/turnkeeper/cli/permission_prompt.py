@@ -4,7 +4,8 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Final, TypeVar
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -27,13 +28,15 @@ _COVERED_CHARS: Final = 40
 """What is covered by "always" stands beside that word, or on a line of its own if it is longer."""
 
 T = TypeVar("T")
+Alone: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class TerminalPrompt:
     """Asks at the terminal, one question at a time. Nothing else is displayed meanwhile."""
 
-    def __init__(self, display: "Display") -> None:
-        self._display = display
+    def __init__(self, display: "Display", alone: Alone = nullcontext) -> None:
+        """``alone`` is a context in which nobody else reads the terminal."""
+        self._display, self._alone = display, alone
         self.lock = anyio.Lock()
         """Held while a question is on the screen."""
         self.sessions: Callable[[str], Awaitable[Session]] | None = None
@@ -41,7 +44,7 @@ class TerminalPrompt:
 
     async def ask(self, request: PermissionRequest) -> Reply:
         """Ask until there is a valid answer."""
-        async with self.lock:
+        async with self.lock, self._alone():
             self._display.close()
             screen = Screen.of(sys.stderr)
             show("\n".join(["", *_question(screen, request), *await self._origin(request)]), to=sys.stderr)
@@ -53,7 +56,7 @@ class TerminalPrompt:
     async def answer(self, request: QuestionRequest) -> QuestionReply:
         """Ask the questions of a model one after the other. The end of input dismisses them."""
         given: list[tuple[str, ...]] = []
-        async with self.lock:
+        async with self.lock, self._alone():
             self._display.close()
             screen = Screen.of(sys.stderr)
             if asked_by := await self._origin(request):
@@ -112,14 +115,20 @@ class RemotePermissions:
         self._family = {session_id}
         """The session and its descendants, whose requests are asked here, too."""
 
-    async def begin(self) -> None:
-        """Ask the requests that are already open."""
+    async def begin(self, *, is_attended: bool) -> None:
+        """Ask the requests that are already open. Without a user they are left alone, also if they are announced."""
         directory = (await self._client.get(self._session_id)).directory
         self._family |= {one.id for one in await self._client.children(self._session_id, recursive=True)}
-        for one in await self._client.permissions(directory=directory):
+        permissions = await self._client.permissions(directory=directory)
+        questions = await self._client.questions(directory=directory)
+        if not is_attended:
+            known = [*(one.id for one in permissions), *(one.id for one in questions)]
+            self._asked |= {request_id: anyio.CancelScope() for request_id in known}
+            return
+        for one in permissions:
             if one.session_id in self._family:
                 self._start(one.id, self._answer, one)
-        for asked in await self._client.questions(directory=directory):
+        for asked in questions:
             if asked.session_id in self._family:
                 self._start(asked.id, self._answer_questions, asked)
 
@@ -164,7 +173,7 @@ class RemotePermissions:
         with self._asked[asked.id]:
             reply = await self._question(asked)
             try:
-                await self._client.answer(asked.id, reply.answers)
+                await self._client.answer(asked.id, reply.answers, absence=reply.absence)
             except (NotFound, Conflict):
                 return  # Another client has answered, or the session was stopped.
 
@@ -173,9 +182,9 @@ class RemotePermissions:
             try:
                 reply = await self._ask(asked)
             except NobodyToAsk:
-                reply = Reply(answer="reject")
+                reply = Reply(answer="reject", absence="nobody")
             try:
-                await self._client.reply(asked.id, reply.answer, message=reply.feedback)
+                await self._client.reply(asked.id, reply.answer, message=reply.feedback, absence=reply.absence)
             except (NotFound, Conflict):
                 return  # Another client has answered, or the session was stopped.
 

@@ -161,6 +161,7 @@ def _session(screen: Screen, session: "Session", state: "ViewState | None", belo
         ("Project", harmless(session.project_id)),
         ("Parent", harmless(session.parent_id or "")),
         ("Fork of", _origin(session)),
+        ("Imported from", _imported(session)),
         ("Agent", harmless(session.agent or "")),
         ("Model", harmless(f"{session.model.provider_id}/{session.model.id}") if session.model else ""),
         ("Created", f"{screen.date(moment.created)}  {screen.paint(screen.ago(moment.created), 'dim')}"),
@@ -191,6 +192,15 @@ def _origin(session: "Session") -> str:
     before = f", up to {session.origin.message_id}" if session.origin.message_id else ""
     then = f", as it was after event {session.origin.seq}" if session.origin.seq is not None else ""
     return harmless(f"{session.origin.session_id}{before}{then}")
+
+
+def _imported(session: "Session") -> str:
+    from turnkeeper.interop.imported import imported_from, program_of
+
+    facts = imported_from(session)
+    about = [facts.get("session"), facts.get("gitBranch") and f"branch {facts['gitBranch']}"]
+    named = ", ".join(str(one) for one in about if one)
+    return harmless(f"{program_of(session)}: {named}") if program_of(session) else ""
 
 
 def _changed(session: "Session") -> str:

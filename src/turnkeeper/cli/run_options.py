@@ -1,5 +1,6 @@
 """Options of the commands that run a session: which session, what the prompt holds, how the run is displayed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from turnkeeper.cli.attachments import FileArgument
     from turnkeeper.cli.live import Live
     from turnkeeper.client import Client
-    from turnkeeper.model.prompt import Prompt
+    from turnkeeper.model.prompt import PartInput, Prompt, TextInput
     from turnkeeper.model.session import Session
 
 Auto = Annotated[bool, Parameter(help="Allow every call that would be asked. Denied calls stay denied.")]
@@ -91,14 +92,13 @@ class PromptOptions:
             options.require_store("--file")
         return [attachment(one, directory) for one in self.file or []]
 
-    def prompt(self, text: str, files: "list[FileArgument]") -> "Prompt":
-        """The prompt of a text and of files. Raises UsageError if it would be empty."""
-        from turnkeeper.model.prompt import Prompt, TextInput
+    def prompt(self, texts: "Sequence[TextInput]", files: "list[FileArgument]") -> "Prompt":
+        """The prompt of texts and of files. Raises UsageError if it would be empty."""
+        from turnkeeper.model.prompt import Prompt
 
-        if not text and not files:
+        if not texts and not files:
             raise UsageError('give a message: turnkeeper run "list the files"')
-        texts = (TextInput(text=text),) if text else ()
-        parts = (*(one.part for one in files), *texts)
+        parts: tuple[PartInput, ...] = (*(one.part for one in files), *texts)
         return Prompt(parts=parts, agent=self.agent, model=names.model(self.model), variant=self.variant)
 
 
@@ -117,7 +117,8 @@ class DisplayOptions:
         """The run with this display."""
         from turnkeeper.cli.live import Live
 
-        return Live(as_json=options.json or self.format == "json", thinking=self.thinking, auto=self.auto)
+        as_json = options.json or self.format == "json"
+        return Live(as_json=as_json, thinking=self.thinking, auto=self.auto, program=options.program)
 
 
 NEW_SESSION = SessionOptions()

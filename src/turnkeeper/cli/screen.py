@@ -64,7 +64,7 @@ class Screen:
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
     def fit(self, text: str, room: int) -> str:
-        """A text cut to a width, if this is a terminal."""
+        """A text cut to a width, if the output is a terminal."""
         return text if self.width is None else shortened(text, room)
 
     def ago(self, ms: int | float) -> str:

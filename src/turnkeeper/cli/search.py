@@ -11,6 +11,7 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note_damaged
 from turnkeeper.cli.screen import Screen, one_line, shortened
+from turnkeeper.core.search_text import searchable
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -43,9 +44,9 @@ async def search(
         inside = await names.session(tk, session) if session is not None else None
         found = await tk.search(text, session_id=inside, limit=limit)
         damaged: list[str] = []
-        matches = [] if options.json else await _matches(tk, found, words, damaged)
+        shown = [] if options.json else await matches(tk, found, words, damaged)
     empty = f"Nothing matches {text!r}." if not found else ""
-    answer(options, found, lambda screen: "\n\n".join(_shown(screen, one, words) for one in matches), empty=empty)
+    answer(options, found, lambda screen: "\n\n".join(_shown(screen, one, words) for one in shown), empty=empty)
     return note_damaged(damaged)
 
 
@@ -56,14 +57,13 @@ class SessionMatches(NamedTuple):
     lines: list[tuple[str, str, str]]
 
 
-async def _matches(
+async def matches(
     tk: "Turnkeeper", found: "Sequence[SearchHit]", words: Sequence[str], damaged: list[str]
 ) -> list[SessionMatches]:
     """The search results grouped by session, in their order. What cannot be read is added to ``damaged``."""
     from turnkeeper.model.parts import ToolPart
     from turnkeeper.model.refusal import NotFound
     from turnkeeper.store.damaged import DamagedDocument
-    from turnkeeper.store.documents import searchable
 
     by_session: dict[str, SessionMatches] = {}
     for one in found:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
+from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer, note
 from turnkeeper.cli.reading import undone_words
@@ -44,7 +45,7 @@ async def resume(
       turnkeeper session resume calm-otter
       turnkeeper session resume ses_e1f51c506ffe --auto
     """
-    from turnkeeper.cli.live import found_open
+    from turnkeeper.cli.left_open import found_open
 
     live = display.live(options)
     async with options.run(Path.cwd(), live.settings(options.environ)) as tk:
@@ -62,7 +63,7 @@ async def recover(
     ] = None,
     auto: Auto = False,
     options: Options,
-) -> None:
+) -> int:
     """Recover every session whose process died.
 
     Recorded text is kept, and calls that were running are marked as interrupted
@@ -71,7 +72,8 @@ async def recover(
     leaves the session idle, continue continues it, ask asks. A call that waits
     for your answer goes on waiting, unless --auto is given; `permission list`
     and `question list` show it. With --json the answer is a list of the status
-    of each session, as in `session status`.
+    of each session, as in `session status`. A session that could not be recovered
+    is named on standard error with the reason; then the exit code is 1.
 
     For example:
       turnkeeper session recover
@@ -81,12 +83,17 @@ async def recover(
     from turnkeeper.run.runtime import Settings
 
     settings = Settings(ask=allow_all if auto else reject_all, environ=options.environ)
+    failed: dict[str, str] = {}
     async with options.run(Path.cwd(), settings) as tk:
-        found = await tk.recover(policy, ask=_ask_to_continue)
-        reports = [await _report(tk, session_id) for session_id in found]
-    answer(options, reports, lambda screen: _listed(screen, reports), empty="No session needs recovery.")
+        found = await tk.recover(policy, ask=_ask_to_continue, failed=failed)
+        reports = [await _report(tk, session_id) for session_id in found if session_id not in failed]
+    empty = "" if failed else "No session needs recovery."
+    answer(options, reports, lambda screen: _listed(screen, reports), empty=empty)
     if not options.json and reports:
         note(f"{plural(len(reports), 'session')} recovered.")
+    for session_id, reason in failed.items():
+        note(f"Not recovered: {session_id}: {one_line(reason)}")
+    return REFUSED if failed else OK
 
 
 async def _ask_to_continue(session_id: str) -> bool:

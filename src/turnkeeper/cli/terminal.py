@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 WIDTH_MAX: Final = 100
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S: Final = 12.5
+PROMPT_MARK: Final = "»"
 TAIL_LINES: Final = 10
 """How many lines of an unfinished text are displayed."""
 
@@ -44,12 +45,39 @@ STYLES: Final = Theme(
 """The colours of the terminal, without background colours."""
 
 
+class Region:
+    """Where unfinished parts are drawn, below what is printed: here at the end of the output."""
+
+    lines_below = 2
+    """How many lines of the terminal are left for what stands below."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+
+    def show(self, rows: RenderableType) -> None:
+        """Draw these rows in place of those that are shown."""
+        if self._live is None:
+            self._live = Live(
+                console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+            )
+            self._live.start()
+        self._live.update(rows, refresh=True)
+
+    def clear(self) -> None:
+        """Remove the rows."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
 class Terminal(Display):
     """Displays unfinished parts in a live region and prints finished ones above it."""
 
-    def __init__(self, console: Console, screen: Screen, *, thinking: bool) -> None:
+    def __init__(self, console: Console, screen: Screen, *, thinking: bool, region: Region | None = None) -> None:
         self._console, self._screen, self._thinking = console, screen, thinking
-        self._live: Live | None = None
+        self._live_region = region or Region(console)
+        self._is_drawn = False
         self._items: dict[str, PartialPart] = {}
         self._turn: AssistantMessage | None = None
         self._since = 0.0
@@ -117,6 +145,12 @@ class Terminal(Display):
         """Print a remark with its colours."""
         self._print("note", *(Text.from_ansi(line) for line in text.splitlines()))
 
+    def prompted(self, text: str, about: str = "") -> None:
+        """Print a prompt, with what becomes of it."""
+        first, *others = harmless(text).splitlines() or [""]
+        lines = [Text(f"{PROMPT_MARK} {first}", style="bold"), *(Text(f"  {line}", style="bold") for line in others)]
+        self._print("prompt", *lines, *([Text(f"  {about}", style="dim")] if about else []))
+
     def notice(self, text: str) -> None:
         """Display what is happening, at the bottom."""
         self._notice = text
@@ -124,14 +158,14 @@ class Terminal(Display):
 
     def tick(self) -> None:
         """Redraw the spinner and the times."""
-        if self._live is not None:
+        if self._is_drawn or self._turn is not None:
             self._draw()
 
     def close(self) -> None:
         """Remove the live region."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        if self._is_drawn:
+            self._live_region.clear()
+            self._is_drawn = False
 
     # Printing.
 
@@ -205,12 +239,8 @@ class Terminal(Display):
         if region is None:
             self.close()
             return
-        if self._live is None:
-            self._live = Live(
-                console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
-            )
-            self._live.start()
-        self._live.update(region, refresh=True)
+        self._is_drawn = True
+        self._live_region.show(region)
 
     def _region(self) -> RenderableType | None:
         rows = [row for item in self._items.values() for row in self._rows(item)]
@@ -222,7 +252,7 @@ class Terminal(Display):
             rows.append(self._moving(f"{self._turn.model_id} {f'{waited:.0f} s' if waited >= 1 else ''}"))
         if self._notice:
             rows.append(Text(self._notice, style="yellow"))
-        room = max(3, min(TAIL_LINES + 4, self._console.height - 2))
+        room = max(3, min(TAIL_LINES + 4, self._console.height - self._live_region.lines_below))
         return Group(Text(""), *rows[-room:]) if rows else None
 
     def _rows(self, item: PartialPart) -> "list[RenderableType]":

@@ -44,9 +44,10 @@ async def trust(
     The whole repository is trusted, or the directory if there is none. A model's
     commands can write its files, so its settings and its tools (Python files in
     .turnkeeper/tools, also tool and .opencode, which run with your rights and
-    keys) are trusted as they are now. Of a file of settings that is new or has
-    changed, only what it denies and asks holds, and such a tool is not loaded,
-    until you trust the project again.
+    keys) are trusted as they are now, and so are its plugins (.turnkeeper/plugins).
+    Of a file of settings that is new or has changed, only what it denies and asks
+    holds, and such a tool or plugin is not loaded, until you trust the project
+    again.
 
     With --json the answer is {"directory", "settings", "tools"}; with --list
     {"directories"}.
@@ -93,7 +94,7 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
     from turnkeeper.workspace.trust import TrustedDirectories
 
     lines = [f"  {harmless(where)}: {', '.join(map(harmless, names))}" for where, names in held.items()]
-    lines += [f"  {harmless(str(file))}: tools, which run with your rights and keys" for file in untrusted]
+    lines += [f"  {harmless(str(file))}: {_kind(file)}, which run with your rights and keys" for file in untrusted]
     show(
         "\n".join(["These settings of the project hold only if you trust it:", *lines]),
         to=sys.stderr,
@@ -118,22 +119,27 @@ def _settings(place: "ProjectPlace", environ: Mapping[str, str]) -> "ProjectSett
 
 
 def _tools(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
-    """The files of tools of a project with their contents. One that cannot be read cannot be loaded either."""
+    """The files of tools and plugins of a project with their contents. Unreadable ones are left out."""
     from turnkeeper.workspace import config, tool_files
 
     found: dict[Path, bytes] = {}
-    for file in tool_files.found_in(config.project_code_directories(place.directory, place.worktree, environ)):
+    directories = config.project_code_directories(place.directory, place.worktree, environ)
+    for file in tool_files.found_in(directories, (*tool_files.FOLDERS, *tool_files.PLUGIN_FOLDERS)):
         with suppress(OSError, Invalid):
             found[file] = tool_files.read(file)
     return found
 
 
 def _untrusted_tools(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
-    """Those of a project's files of tools that are not loaded until they are trusted."""
+    """The files of tools of a project that are not loaded until they are trusted."""
     from turnkeeper.workspace.tool_files import ToolTrust
 
     trust = ToolTrust(environ)
     return {file: content for file, content in _tools(place, environ).items() if not trust.allows(file, content)}
+
+
+def _kind(file: Path) -> str:
+    return "tools" if file.parent.name in ("tool", "tools") else "plugins"
 
 
 async def _place(directory: Path) -> "ProjectPlace":

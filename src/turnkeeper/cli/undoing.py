@@ -194,8 +194,9 @@ def outcome(done: "Reverted") -> str:
     rest = "; ".join([what, *left, *([done.problem] if done.problem else [])])
     if done.is_plan:
         return f"Nothing was done yet. {rest}."
-    state = "An undo is pending" if done.session.revert is not None else "Nothing is undone any more"
-    return f"{state}. {rest}."
+    if done.session.revert is None:
+        return f"Nothing is undone any more. {rest}."
+    return f"{rest}. Redo brings back what is undone, until the next prompt."
 
 
 def code(done: "Reverted") -> int:

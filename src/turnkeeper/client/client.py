@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Final
 
 from turnkeeper.client.records import Records, located, path_of, quoted
 from turnkeeper.client.values import (
+    AgentSummary,
     Health,
     MessagePage,
     SavedPermissions,
     SessionEvent,
+    UsableProviders,
     WireEvent,
 )
 from turnkeeper.core.arguments import checked
+from turnkeeper.core.commands import ACTIONS
 from turnkeeper.mint import Mint
+from turnkeeper.model.command import Command
 from turnkeeper.model.message import ModelChoice, ModelName, model_choice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
-from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, SavedApproval
-from turnkeeper.model.prompt import Prompt, TextInput
+from turnkeeper.model.permission import Absence, PermissionAnswer, PermissionRequest, SavedApproval
+from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.restore import Reverted
@@ -112,6 +116,15 @@ class Client(Records):
         """Whether the server is healthy, and its version."""
         return await self._connection.call("GET", "/global/health", Health)
 
+    async def agents(self, *, directory: str | Path | None = None) -> tuple[AgentSummary, ...]:
+        """The agents of a directory on the server, by default that of the client."""
+        return await self._connection.call("GET", "/agent", tuple[AgentSummary, ...], query=located(directory))
+
+    async def models(self, *, directory: str | Path | None = None) -> dict[str, str]:
+        """The names of the models that a directory on the server can use, by ``provider/model``."""
+        found = await self._connection.call("GET", "/config/providers", UsableProviders, query=located(directory))
+        return {f"{one.id}/{id}": model.name for one in found.providers for id, model in one.models.items()}
+
     # Runs.
 
     async def prompt(self, session_id: str, prompt: str | Prompt) -> MessageWithParts:
@@ -141,6 +154,44 @@ class Client(Records):
         return await self._connection.call(
             "POST", f"{path_of(session_id)}/shell", MessageWithParts, body=body, waits=True
         )
+
+    async def commands(self, directory: str | Path | None = None) -> tuple[Command, ...]:
+        """The commands of a directory, by name, with the built-in actions. ``where`` says only that they are known."""
+        listed = await self._connection.call("GET", "/command", tuple[Command, ...], query=located(directory))
+        known = {**ACTIONS, **{one.name: one.but(where=self.url) for one in listed}}
+        return tuple(one for _, one in sorted(known.items()))
+
+    async def command(
+        self,
+        session_id: str,
+        name: str,
+        arguments: str = "",
+        *,
+        input: str = "",
+        files: Sequence[FileInput] = (),
+        id: str | None = None,
+        agent: str | None = None,
+        model: ModelName | None = None,
+        variant: str | None = None,
+    ) -> MessageWithParts:
+        """Send a command as a prompt and wait until the session is idle; returns the last answer.
+
+        It has an id, so it is retried after a connection error and still expanded and admitted once.
+        """
+        chosen = model_choice(model) if model is not None else None
+        given = {
+            "command": name,
+            "arguments": arguments,
+            "input": input,
+            "parts": tuple(files),
+            "messageID": id or self._mint.message_id(),
+            "agent": agent,
+            "model": f"{chosen.provider_id}/{chosen.model_id}" if chosen is not None else None,
+            "variant": variant or (chosen.variant if chosen is not None else None),
+        }
+        body = {key: value for key, value in given.items() if value not in (None, "", ()) or key == "arguments"}
+        path = f"{path_of(session_id)}/command"
+        return await self._connection.call("POST", path, MessageWithParts, body=body, waits=True, again=True)
 
     async def stop(self, session_id: str) -> bool:
         """Stop a session and wait until its calls are settled; returns whether it was running."""
@@ -210,19 +261,36 @@ class Client(Records):
             "GET", "/permission", tuple[PermissionRequest, ...], query=located(directory)
         )
 
-    async def reply(self, request_id: str, answer: PermissionAnswer, *, message: str | None = None) -> None:
-        """Reply to a permission request. A message with a rejection is advice for the model, which then continues."""
-        body = {"reply": answer, **({"message": message} if message is not None else {})}
+    async def reply(
+        self,
+        request_id: str,
+        answer: PermissionAnswer,
+        *,
+        message: str | None = None,
+        absence: Absence | None = None,
+    ) -> None:
+        """Reply to a permission request. A message with a rejection is advice for the model, which then continues.
+
+        ``absence`` says why a rejection is not the user's own, which the model is told.
+        """
+        given = {"reply": answer, "message": message, "absence": absence}
+        body = {name: value for name, value in given.items() if value is not None}
         await self._connection.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body)
 
     async def questions(self, *, directory: str | Path | None = None) -> tuple[QuestionRequest, ...]:
         """Questions of models that wait for an answer in a directory."""
         return await self._connection.call("GET", "/question", tuple[QuestionRequest, ...], query=located(directory))
 
-    async def answer(self, request_id: str, given: Sequence[Sequence[str]] | None) -> None:
-        """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them."""
+    async def answer(
+        self, request_id: str, given: Sequence[Sequence[str]] | None, *, absence: Absence | None = None
+    ) -> None:
+        """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them.
+
+        ``absence`` says why a dismissal is not the user's own, which the model is told.
+        """
         if given is None:
-            await self._connection.call("POST", f"/question/{quoted(request_id)}/reject", bool)
+            query = {"absence": absence} if absence is not None else None
+            await self._connection.call("POST", f"/question/{quoted(request_id)}/reject", bool, query=query)
         else:
             await self._connection.call("POST", f"/question/{quoted(request_id)}/reply", bool, body={"answers": given})
 

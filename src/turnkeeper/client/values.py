@@ -1,5 +1,6 @@
-"""Values that only clients use: saved approvals, and durable events of the second generation."""
+"""Values that only clients use: agents, models, saved approvals, and durable events of the second generation."""
 
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from turnkeeper.model.permission import SavedApproval
@@ -10,6 +11,35 @@ def is_near(url: str) -> bool:
     """Whether a URL leads to this machine, so that paths mean the same on both sides."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+class AgentSummary(Value):
+    """An agent of a server: its name, and who may use it."""
+
+    name: str
+    mode: str
+    hidden: bool | None = None
+    description: str | None = None
+
+
+class ModelSummary(Value):
+    """A model of a server."""
+
+    id: str
+    name: str = ""
+
+
+class ProviderSummary(Value):
+    """A provider that a server can use, with its models by their ids."""
+
+    id: str
+    models: Mapping[str, ModelSummary]
+
+
+class UsableProviders(Value):
+    """All of these."""
+
+    providers: tuple[ProviderSummary, ...]
 
 
 class SavedPermission(Value):
@@ -28,7 +58,7 @@ class SavedPermission(Value):
 
 
 class SavedPermissions(Value):
-    """All of these."""
+    """A list of saved permissions."""
 
     data: tuple[SavedPermission, ...]
 

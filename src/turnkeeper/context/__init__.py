@@ -7,6 +7,7 @@ from turnkeeper.context.files import FILES
 from turnkeeper.context.instructions import INSTRUCTION_FILES
 from turnkeeper.context.mode import MODE
 from turnkeeper.context.prompt import PROMPT
+from turnkeeper.context.skills import SKILLS
 
-BUILT_IN: tuple[ContextComponent | Family, ...] = (PROMPT, ENVIRONMENT, FILES, DATE, INSTRUCTION_FILES, MODE)
+BUILT_IN: tuple[ContextComponent | Family, ...] = (PROMPT, ENVIRONMENT, FILES, DATE, INSTRUCTION_FILES, SKILLS, MODE)
 """The built-in components, in the order in which the model gets them."""

@@ -20,6 +20,8 @@ import msgspec
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.skill import Skill
 from turnkeeper.workspace.project import ProjectPlace
 
 __all__ = ["Absent", "ContextComponent", "Family", "Loaded", "Sample", "Sampling", "Unavailable"]
@@ -39,6 +41,10 @@ class Sampling(msgspec.Struct, frozen=True):
     """The ``instructions`` of the configuration: paths, patterns and URLs."""
     nested: tuple[str, ...] = ()
     """Instruction files next to files that the model read, in the order of their discovery."""
+    skills: tuple[Skill, ...] = ()
+    """The skills of the directory; none if the model has no tool to load one."""
+    rules: Ruleset = ()
+    """The rules of the next turn."""
     begins: bool = True
     """Whether an epoch begins. Only then the baseline is used."""
 

@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterator
 
 from turnkeeper.context.component import ContextComponent
+from turnkeeper.core.system_context import OURS
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.registry import Registration, Registry
-
-OURS = "core/"
-"""The prefix of the keys of built-in components."""
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 

@@ -1,6 +1,7 @@
 """Agents: the built-in ones, changed and added to by configuration."""
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -10,6 +11,7 @@ from turnkeeper.model.config import AgentConfig, Config
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Action, Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.text import wildcard
 
 BUILD = "build"
 PLAN = "plan"
@@ -21,6 +23,7 @@ COMPACTION = "compaction"
 
 PLANS: Final = ".opencode/plans"
 """The folder of plan files in a repository."""
+_PLAN_FILES: Final = f"{PLANS}/*.md"
 
 
 def _rule(permission: str, action: Action, pattern: str = "*") -> Rule:
@@ -45,7 +48,7 @@ BUILT_IN: Final = (
             _rule("plan_exit", "allow"),
             _rule("task", "deny", GENERAL),
             _rule("edit", "deny"),
-            _rule("edit", "allow", f"{PLANS}/*.md"),
+            _rule("edit", "allow", _PLAN_FILES),
         ),
     ),
     Agent(
@@ -95,8 +98,13 @@ def agents(
         else:
             known[name] = _changed(known.get(name) or Agent(name=name, mode="all"), given)
             own[name] = _rules(given, home)
+    planning = {PLAN: partial(_planning, is_confined=is_confined)}
     return {
-        name: agent.but(permission=agent_rules(config, home, name, agent.permission, own.get(name, ())))
+        name: agent.but(
+            permission=agent_rules(
+                config, home, name, agent.permission, own.get(name, ()), planning.get(name, lambda rules: rules)
+            )
+        )
         for name, agent in known.items()
     }
 
@@ -133,6 +141,25 @@ def find_agent(known: Mapping[str, Agent], name: str) -> Agent:
         shown = ", ".join(sorted(agent.name for agent in known.values() if not agent.hidden))
         raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")
     return known[name]
+
+
+def _planning(rules: Ruleset, *, is_confined: bool) -> Ruleset:
+    """What the agent plan takes from rules for all agents: none of them lets it write anything but plan files.
+
+    Where commands are not confined, only a rule that names ``bash`` lets it run them unasked.
+    """
+    result: list[Rule] = []
+    for rule in rules:
+        result.append(rule)
+        if rule.action == "deny":
+            continue
+        if wildcard.matches("edit", rule.permission) and not wildcard.matches(rule.pattern, _PLAN_FILES):
+            result.append(_rule("edit", "deny", rule.pattern))
+            if wildcard.matches(_PLAN_FILES, rule.pattern):
+                result.append(_rule("edit", rule.action, _PLAN_FILES))
+        if not is_confined and rule.permission != "bash" and wildcard.matches("bash", rule.permission):
+            result.append(_rule("bash", "ask", rule.pattern))
+    return tuple(result)
 
 
 def _changed(agent: Agent, given: AgentConfig) -> Agent:

@@ -4,21 +4,36 @@
 |---|---|
 | once | the reply |
 | always | the reply, and one for every other request of the session that the approvals now allow |
-| reject | the reply, and a plain rejection of every other permission request of the session |
+| reject | the reply, and a rejection without feedback of every other permission request of the session |
 | answers to questions, or their dismissal | just that |
 | to a request that has the same answer | nothing |
 | to a request that has another answer | refused: Conflict |
 | to a request that is not open | refused: NotFound |
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from turnkeeper.core.permission import Allow, decide
 from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk, SessionView
 from turnkeeper.model.event import Event, PermissionReplied, QuestionRejected, QuestionReplied
-from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, Reply, Rule
+from turnkeeper.model.permission import Absence, PermissionRequest, Reply, Rule
 from turnkeeper.model.question import QuestionReply
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+
+REJECTED: Final[Mapping[Absence | None, str]] = {
+    None: "The user rejected this call.",
+    "nobody": "This call needs the user's permission, and nobody could be asked.",
+    "late": "This call needs the user's permission, and nobody answered in time.",
+}
+"""What a model reads of a call that was rejected."""
+
+DISMISSED: Final[Mapping[Absence | None, str]] = {
+    None: "The user dismissed the questions.",
+    "nobody": "Nobody could be asked the questions.",
+    "late": "Nobody answered the questions in time.",
+}
+"""What a model reads of questions without answers."""
 
 
 class NotAsked(NotFound):
@@ -35,16 +50,16 @@ def reply_to(view: SessionView, request_id: str, reply: Reply, approvals: Sequen
         raise NotAsked(f"there is no permission request {request_id!r} that waits for an answer")
     if ask.reply is not None:
         return _again(ask, reply)
-    first = PermissionReplied(request_id=request_id, reply=reply.answer, feedback=reply.feedback)
+    first = PermissionReplied(request_id=request_id, reply=reply.answer, feedback=reply.feedback, absence=reply.absence)
     others = [one for one in view.asks if isinstance(one, PermissionAsk) and one is not ask and one.reply is None]
     match reply.answer:
         case "once":
             return [first]
         case "reject":
-            return [first, *_all(others, "reject")]
+            return [first, *_all(others, reply)]
         case "always":
             allowed = (*approvals, *approved_by(ask.request))
-            return [first, *_all([one for one in others if _is_allowed(one.request, allowed)], "always")]
+            return [first, *_all([one for one in others if _is_allowed(one.request, allowed)], reply)]
 
 
 def answer_to(view: SessionView, request_id: str, reply: QuestionReply) -> list[Event]:
@@ -55,7 +70,7 @@ def answer_to(view: SessionView, request_id: str, reply: QuestionReply) -> list[
     if ask.reply is not None:
         return _again(ask, reply)
     if reply.answers is None:
-        return [QuestionRejected(request_id=request_id)]
+        return [QuestionRejected(request_id=request_id, absence=reply.absence)]
     if len(reply.answers) != len(ask.request.questions):
         asked, given = len(ask.request.questions), len(reply.answers)
         raise Invalid(f"{request_id} asks {asked} question(s) and {given} are answered; give one answer for each")
@@ -75,8 +90,8 @@ def _is_allowed(request: PermissionRequest, approvals: Sequence[Rule]) -> bool:
     return isinstance(decide((), request.permission, request.patterns, approvals), Allow)
 
 
-def _all(asks: Sequence[PermissionAsk], reply: PermissionAnswer) -> list[Event]:
-    return [PermissionReplied(request_id=ask.request.id, reply=reply) for ask in asks]
+def _all(asks: Sequence[PermissionAsk], reply: Reply) -> list[Event]:
+    return [PermissionReplied(request_id=ask.request.id, reply=reply.answer, absence=reply.absence) for ask in asks]
 
 
 def _again(ask: OpenAsk, reply: Reply | QuestionReply) -> list[Event]:

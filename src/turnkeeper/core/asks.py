@@ -122,6 +122,14 @@ def turn_state(view: SessionView, held: Collection[str] = ()) -> TurnState:
     return "answered" if is_due or not calls else "waits"
 
 
+def is_held(view: SessionView, below: Collection[str], *, is_attended: bool) -> bool:
+    """Whether a session waits for the user, and nobody runs it. ``below`` are its Child Sessions that do."""
+    if view.turn is None or view.owner is not None:
+        return False
+    is_unanswered = not is_attended and (below or any(ask.reply is None for ask in view.asks))
+    return bool(is_unanswered) or turn_state(view, below) == "waits"
+
+
 def _find(view: SessionView, seq: int, request_id: str) -> OpenAsk:
     for ask in view.asks:
         if ask.request.id == request_id:

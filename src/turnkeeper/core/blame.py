@@ -39,7 +39,7 @@ class WritingTurn(Value):
 
 
 class LineOrigin(Value):
-    """The turn that last wrote a line, and its calls that may have; none if none of them can be told."""
+    """The turn that last wrote a line, and the calls that may have written it; empty if they are not known."""
 
     session_id: str
     slug: str

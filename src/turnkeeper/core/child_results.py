@@ -1,12 +1,16 @@
-"""Results of Child Sessions: what its last answer means for the call that waits, and the text that the model reads."""
+"""Results of Child Sessions: what the last answer means, the text that the model reads, and what a parent is told."""
 
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
+from turnkeeper.core.child_tasks import background_tasks
 from turnkeeper.core.next_action import is_refused
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.event import ChildEnded, Event, PromptAdmitted
 from turnkeeper.model.failure import AbortedFailure, words_of
-from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import TextPart
+from turnkeeper.model.session import NO_VARIANT, Session
 from turnkeeper.model.value import Value
 
 STOPPED: Final = "The child session was stopped before it was done. To let it go on, call again with its id as task_id."
@@ -45,3 +49,49 @@ def task_block(
     if summary is not None:
         lines.append(f"<summary>{summary}</summary>")
     return "\n".join([*lines, f"<{tag}>", text, f"</{tag}>", "</task>"])
+
+
+class ChildReport(NamedTuple):
+    """What a parent is told of a Child Session that rests."""
+
+    is_delivered: bool
+    """It is given the result as a prompt."""
+    wakes: bool
+    """It is run, to take the result or to read the prompt."""
+
+
+def report_of(parent: SessionView, session_id: str, *, is_active: bool, is_wanted: bool) -> ChildReport:
+    """What becomes of the result of a Child Session. ``is_active``: the parent is run here, so its call waits itself.
+
+    ``is_wanted``: the parent was not stopped. What the user has undone in it waits for the user.
+    """
+    is_delivered = bool(background_tasks(parent, session_id))
+    has_call = any(task.session_id == session_id for task in parent.children) and not is_active
+    return ChildReport(is_delivered, (is_delivered or has_call) and is_wanted and parent.session.revert is None)
+
+
+def delivery_events(
+    view: SessionView, child: Session, result: ChildResult, prompt: UserMessage | None, part_id: str
+) -> list[Event]:
+    """The end of a background task, and the prompt that has its result; nothing if the task has ended before."""
+    if not background_tasks(view, child.id):
+        return []
+    ended = ChildEnded(session_id=child.id)
+    if prompt is None:
+        return [ended]
+    is_done = result.state == "completed"
+    summary = f"Background task {'completed' if is_done else 'failed'}: {child.title}"
+    text = task_block(child.id, "completed" if is_done else "error", result.text, summary=summary)
+    said = TextPart(id=part_id, session_id=prompt.session_id, message_id=prompt.id, text=text, synthetic=True)
+    return [PromptAdmitted(message=prompt, parts=(said,), delivery="steer"), ended]
+
+
+def prompt_of(session: Session, message_id: str, now: int) -> UserMessage | None:
+    """An empty prompt in the name of a session's agent; None if the session never had one."""
+    if session.agent is None or session.model is None:
+        return None
+    variant = session.model.variant if session.model.variant != NO_VARIANT else None
+    model = ModelChoice(provider_id=session.model.provider_id, model_id=session.model.id, variant=variant)
+    return UserMessage(
+        id=message_id, session_id=session.id, time=MessageTime(created=now), agent=session.agent, model=model
+    )

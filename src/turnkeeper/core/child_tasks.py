@@ -64,6 +64,11 @@ def background_tasks(view: SessionView, session_id: str | None = None) -> list[C
     return [task for task in wanted if task.background and not task.is_over]
 
 
+def is_at_rest(view: SessionView) -> bool:
+    """Whether a session has done what it was given. One whose calls wait for the user has not."""
+    return view.turn is None and view.owner is None
+
+
 def _goes_with_call(task: ChildTask) -> bool:
     return not task.background or task.is_over
 

@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-UNTOLD: Final = frozenset({"TURNKEEPER_CONFIG_CONTENT", "OPENCODE_CONFIG_CONTENT", "MYSQL_PWD"})
-"""Secrets that their names do not tell: whole settings, which may hold keys, and a password."""
+from turnkeeper.core import flags
+
+UNTOLD: Final = frozenset({*flags.CONFIG_CONTENT.names, *flags.AUTH_CONTENT.names, "MYSQL_PWD"})
+"""Secrets that their names do not tell: whole settings and credentials, and a password."""
 _SECRET: Final = re.compile(
     r"(?:API|APP|AUTH|ACCESS|ACCOUNT|PRIVATE|SECRET|SSH|SIGNING|ENCRYPTION|MASTER)?KEYS?"
     r"|.*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?"

@@ -20,6 +20,8 @@ TEXT_INDEXED_MAX = 256 * 1024
 """Characters of one part's text in the search index."""
 TAIL_POLL_S = 0.25
 """Seconds between two looks of a tail for events of other processes."""
+SETTINGS_POLL_S = 1.0
+"""Seconds between two looks of a server at files of settings, if it watches them."""
 ANSWERS_POLL_S = 0.5
 """Seconds between two looks of a server for answers that other processes recorded."""
 
@@ -37,6 +39,15 @@ NESTING_MAX = 16
 """Nesting depth of Child Sessions."""
 SUBAGENT_DEPTH = 1
 """How deep Child Sessions nest that agents start, unless the configuration says otherwise."""
+
+# Histories of other programs.
+
+IMPORTED_LINE_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of one line of another program's history."""
+BRANCH_MESSAGES_MAX = 20_000
+"""Messages that all branches of one history copy from before their beginnings."""
+IMPORTED_TITLE_CHARS = 80
+"""Characters of a title that is made of the first prompt."""
 
 # Prompts.
 
@@ -77,6 +88,8 @@ DOOM_LOOP_CALLS = 3
 """Identical calls in a row that make a doom loop."""
 CALLS_PARALLEL_MAX = 8
 """Tools of one turn that run at once."""
+TEMPLATE_COMMANDS_MAX = 32
+"""Shell commands in the template of one command."""
 CALLS_PER_TURN_MAX = 128
 """Calls of one turn; further calls are refused with advice."""
 CACHE_KEPT_S = 300
@@ -161,6 +174,8 @@ SNAPSHOT_END_S = 5.0
 """Seconds that the snapshot after a turn that was stopped may take. Less than ``STOP_S``."""
 INTERRUPT_S = 0.2
 """How long an interrupt waits for a tool to end. Then the call is settled, and the tool is left to end by itself."""
+REMIND_S = 0.2
+"""How often a tool that was left alone is told once more that it is interrupted."""
 DRAIN_S = 0.25
 """Seconds to wait for output after a command ended, if a process that it started holds the pipe."""
 PROGRESS_INTERVAL_S = 0.1
@@ -178,6 +193,26 @@ COMPONENT_CHARS_MAX = 100_000
 """Characters of the text of one component."""
 INSTRUCTION_BYTES_MAX = 256 * 1024
 """Bytes of an instruction file."""
+SKILL_BYTES_MAX = 256 * 1024
+"""Bytes of a SKILL.md file."""
+SKILL_DESCRIPTION_CHARS_MAX = 1024
+"""Characters of the description of a skill."""
+SKILLS_LISTED_CHARS_MAX = 60_000
+"""Characters of the list of skills: fewer than COMPONENT_CHARS_MAX, so that no entry is cut."""
+SKILL_FOLDERS_MAX = 2000
+"""Folders that are searched for skills in one directory."""
+SKILL_FILES_SHOWN = 10
+"""Further files of a skill that a model is told of."""
+SKILL_INDEX_MAX = 100
+"""Skills of one index that are downloaded."""
+SKILL_INDEX_FILES_MAX = 500
+"""Files of one index that are downloaded."""
+SKILL_INDEX_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes of all files of one index."""
+SKILL_DOWNLOAD_S = 60.0
+"""How long the download of one index may take."""
+SKILL_FRESH_S = 3600.0
+"""How long downloaded skills are used before the index is asked again."""
 TREE_FILES_MAX = 200
 """Files that the project's file tree names."""
 NESTED_MAX = 200
@@ -211,6 +246,29 @@ FETCH_REDIRECTS_MAX = 10
 """How many redirections one webfetch follows."""
 CUSTOM_TOOL_BYTES_MAX = 1024 * 1024
 """The largest Python file that custom tools are loaded from."""
+
+# MCP servers.
+
+MCP_START_S = 5.0
+"""How long a server has to start and to name its tools, unless its settings say otherwise."""
+MCP_CALL_S = 60.0
+"""How long a call waits for a result or for news of progress, unless the settings say otherwise."""
+MCP_CALL_MAX_S = 600.0
+"""How long a call takes at the most, however often the server tells of progress; a longer time limit holds."""
+MCP_MESSAGE_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes of one message of a server. A longer one ends the connection."""
+MCP_MESSAGES_PER_S = 2000
+"""Messages of a server in one second. More end the connection."""
+MCP_ERRORS_BYTES = 4096
+"""Bytes of what a server wrote to its error output last that are kept, to be shown if it fails."""
+MCP_BACKOFF_S = 1.0
+"""Seconds that a server is left alone after it failed once; twice as long each further time."""
+MCP_BACKOFF_MAX_S = 60.0
+"""Seconds that a server is left alone at the most."""
+MCP_PAGES_MAX = 50
+"""Pages of a list of a server that are read."""
+MCP_TOOLS_MAX = 512
+"""Tools of one server; further ones are left out."""
 
 # Snapshots.
 
@@ -248,3 +306,7 @@ BLAME_TURNS_MAX = 2000
 """Turns that changed a file, of which the newest are looked at to tell who wrote its lines."""
 BLAME_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of all versions of a file that are compared to tell who wrote its lines."""
+HOOK_S = 10.0
+"""Time limit of one call of a plugin's hook."""
+PLUGIN_LOAD_S = 30.0
+"""Time limit of loading a plugin."""

@@ -139,7 +139,7 @@ def promotion(action: Promote, view: SessionView) -> list[Event]:
 
 
 def _unanswered_marker(user: HistoryItem | None, turns: list[HistoryItem], *, resume: bool) -> HistoryItem | None:
-    """The marker of a compaction that has not begun; with ``resume``, also of one that failed."""
+    """The marker of a compaction that has not begun; with ``resume``, also the marker of a failed one."""
     if user is None or compaction_of(user) is None:
         return None
     if not turns:

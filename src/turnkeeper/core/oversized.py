@@ -49,7 +49,7 @@ def oversized(
 def all_oversized(
     shown: Sequence[HistoryItem], model: ModelInfo, left_out: Collection[str], room: int | None
 ) -> frozenset[str]:
-    """The parts to leave out until the unanswered prompts fit into ``room`` tokens; of one prompt if it is None."""
+    """The parts to leave out until the unanswered prompts fit into ``room`` tokens. None: those of one prompt."""
     found = frozenset(left_out)
     while (one := oversized(shown, model, found, has_newer=False)) is not None:
         found |= frozenset(one[1])

@@ -2,7 +2,7 @@
 
 import posixpath
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, get_args
 
 from turnkeeper.model.config import Config
@@ -18,7 +18,7 @@ NAMED: Final = frozenset({"sandbox"})
 """Permissions that only a rule with their name allows: "*" allows much, but switches no guard off."""
 
 PROTECTED: Final = (
-    *("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc"),
+    *("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc", "turnkeeper.toml"),
     *(".opencode/*", ".turnkeeper/*", ".git/*"),
     *(".config/opencode/*", ".config/turnkeeper/*"),
 )
@@ -173,16 +173,26 @@ def default_rules() -> Ruleset:
     )
 
 
-def agent_rules(config: Config, home: str, name: str, built_in: Ruleset, own: Ruleset) -> Ruleset:
+def agent_rules(
+    config: Config,
+    home: str,
+    name: str,
+    built_in: Ruleset,
+    own: Ruleset,
+    narrowed: Callable[[Ruleset], Ruleset] = lambda rules: rules,
+) -> Ruleset:
     """The rules of an agent: the defaults, what is built in for it, the configuration, and what that says of the agent.
+
+    ``narrowed`` is what the agent takes from the rules of the configuration that are for all agents.
 
     Of a project that is not trusted, denies come last, so that they hold for every agent. Asks come before the user's
     configuration, so that they weaken nothing in it.
     """
     switches = parse_switches(config.tools) if config.tools else ()
     general = parse_rules(config.permission, home) if config.permission is not None else ()
-    denied = (parse_rules(denied, home) for denied in config.denied)
-    return merge(_asked(config, home, name, merge(default_rules(), built_in)), switches, general, own, *denied)
+    denied = (parse_rules(given, home) for given in (*config.denied, *(one.get(name, {}) for one in config.denied_to)))
+    for_all = narrowed(merge(switches, general))
+    return merge(_asked(config, home, name, merge(default_rules(), built_in)), for_all, own, *denied)
 
 
 def _asked(config: Config, home: str, name: str, rules: Ruleset) -> Ruleset:

@@ -39,11 +39,11 @@ def plan_rules(rules: Ruleset, agent: Agent, session: Session, own: Iterable[str
     ``own`` are the paths from the top of the project that stand for this file. Rules that let the agent write
     everything, or no plan file either, stay as they are.
     """
-    may_plan = evaluate(rules, "edit", f"{PLANS}/{plan_name(session)}") == "allow"
-    if agent.name != PLAN or not may_plan or evaluate(rules, "edit", _ANY) != "deny":
+    may_plan = evaluate(rules, "edit", f"{PLANS}/{plan_name(session)}")
+    if agent.name != PLAN or may_plan == "deny" or evaluate(rules, "edit", _ANY) != "deny":
         return rules
     others = Rule(permission="edit", pattern=f"{PLANS}/*.md", action="deny")
-    mine = (Rule(permission="edit", pattern=wildcard.literal(one), action="allow") for one in dict.fromkeys(own))
+    mine = (Rule(permission="edit", pattern=wildcard.literal(one), action=may_plan) for one in dict.fromkeys(own))
     return (*rules, others, *mine)
 
 

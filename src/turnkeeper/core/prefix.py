@@ -27,12 +27,14 @@ def measure(
     encoded: Sequence[bytes] = (),
     rewritten: str | None = None,
     meter: "Meter | None" = None,
+    changes: tuple[str, ...] = (),
 ) -> Prefix:
     """How much of the request ``before`` a request repeats. Its last ``passing`` messages are in no later request.
 
     A request is hashed piece by piece in the order of a provider's cache: tools, system, then each message. ``encoded``
     is the JSON of its first messages. ``rewritten`` is the reason of an event that changed the history since.
-    ``meter`` keeps the hashes of the previous request, so that repeated pieces are not hashed again.
+    ``meter`` keeps the hashes of the previous request, so that repeated pieces are not hashed again. ``changes`` are
+    those of plugins, which may be the cause.
     """
     meter = meter or Meter()
     front = (meter.head(request), *(encode(text) for text in request.system))
@@ -52,6 +54,7 @@ def measure(
         choice=request.tool_choice,
         tools=marks[1],
         system=marks[len(front)],
+        changes=changes,
     )
     if before is None:
         return prefix.but(cause=_began(epoch))
@@ -129,8 +132,17 @@ def _cause(prefix: Prefix, before: Prefix, epoch: Epoch, rewritten: str | None) 
     if prefix.model != before.model:
         return MODEL
     if prefix.tools != before.tools:
-        return TOOLS
-    return SYSTEM if prefix.system != before.system else rewritten or HISTORY
+        return _with_culprit(TOOLS, "tools", prefix, before)
+    if prefix.system != before.system:
+        return _with_culprit(SYSTEM, "system", prefix, before)
+    return rewritten or _with_culprit(HISTORY, "messages", prefix, before)
+
+
+def _with_culprit(cause: str, what: str, prefix: Prefix, before: Prefix) -> str:
+    """A cause with the plugins that changed this of the request, or of the one before it."""
+    changes = dict.fromkeys((*prefix.changes, *before.changes))
+    names = [name for name, _, changed in (one.rpartition(": ") for one in changes) if changed == what]
+    return f"{cause}, by the plugin {', '.join(names)}" if names else cause
 
 
 def is_cold(before: Prefix | None, options: JsonObject, now: int) -> bool:

@@ -172,14 +172,14 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             return _active(child_tasks.without_message(kept, message.id).but(turn=None), time), (*gone, closed)
         case e.PermissionAsked(request=permission, restarts=restarts):
             return asks.asked(view, seq, PermissionAsk(request=permission, restarts=restarts))
-        case e.PermissionReplied(request_id=request_id, reply=answer, feedback=feedback):
-            return asks.replied(view, seq, request_id, Reply(answer=answer, feedback=feedback))
+        case e.PermissionReplied(request_id=request_id, reply=answer, feedback=feedback, absence=absence):
+            return asks.replied(view, seq, request_id, Reply(answer=answer, feedback=feedback, absence=absence))
         case e.QuestionAsked(request=question, restarts=restarts):
             return asks.asked(view, seq, QuestionAsk(request=question, restarts=restarts))
         case e.QuestionReplied(request_id=request_id, answers=answers):
             return asks.replied(view, seq, request_id, QuestionReply(answers=answers))
-        case e.QuestionRejected(request_id=request_id):
-            return asks.replied(view, seq, request_id, QuestionReply())
+        case e.QuestionRejected(request_id=request_id, absence=absence):
+            return asks.replied(view, seq, request_id, QuestionReply(absence=absence))
         case e.AnswerApplied(request_id=request_id):
             return asks.applied(view, seq, request_id)
         case e.ChildBegun(task=task):

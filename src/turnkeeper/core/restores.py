@@ -13,7 +13,7 @@ def begun(event: RestoreBegun) -> Restore:
 
 
 def staged(view: SessionView, revert: Revert) -> Restore | None:
-    """The restore after a revert was staged: what a redo needs. One that leads elsewhere stays open."""
+    """The restore after a revert was staged: what a redo needs. A restore that leads elsewhere stays open."""
     restore = view.restore
     if restore is None or not restore.is_open or not _leads_to(restore, revert):
         return restore
@@ -21,7 +21,7 @@ def staged(view: SessionView, revert: Revert) -> Restore | None:
 
 
 def cleared(view: SessionView, unwritten: Sequence[str] = ()) -> Restore | None:
-    """The restore after a revert was cleared: what could not be written. One that stages a revert stays open."""
+    """The restore after a revert was cleared: what could not be written. A restore that stages a revert stays open."""
     restore = view.restore
     if restore is None or not restore.is_open:
         return None

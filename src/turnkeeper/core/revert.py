@@ -203,6 +203,20 @@ def redo(file: str, now: FileState | None, undone: FileEdit) -> Merging:
     return restored.but(undone=None, earlier=undone)
 
 
+def merged_anew(one: FileRestore, found: FileState | None) -> Merging:
+    """Decide again about a file that others changed after a restore was cut off.
+
+    Nobody knows whether it had been put back by then. Merging the planned change with what is ``found`` is right in
+    both cases: a change that the file has already adds nothing. If they cannot be merged there is a ``reason``, and a
+    redo looks at the file, too.
+    """
+    try:
+        to = yield from _without(found, FileEdit(before=one.to, after=one.now))
+    except _Conflict as conflict:
+        return one.but(earlier=one.earlier or one.undone, reason=conflict.reason)
+    return one.but(now=found, to=to, kind=_kind(found, to, ()), reason=None)
+
+
 class _Conflict(Exception):
     """The file must stay as it is."""
 

@@ -80,7 +80,7 @@ def follow_up(
 
 
 def _call_of(turn: HistoryItem) -> ToolPart | None:
-    """The call of a subtask, if a turn is that of one."""
+    """The call that runs a subtask, if this turn has one."""
     calls = [part for part in turn.parts if isinstance(part, ToolPart)]
     is_one = len(calls) == 1 and calls[0].tool == TASK and calls[0].call_id.startswith(PART)
     return calls[0] if is_one else None

@@ -276,7 +276,7 @@ def _own_words(entry: HistoryItem) -> list[str]:
 
 
 def _fitting_request(head: Sequence[HistoryItem], tokens_max: int) -> str:
-    """The last request word for word; the handle of one that takes more than a quarter of the Summary."""
+    """The last request word for word; its handle if it takes more than a quarter of the Summary."""
     users = [entry for entry in head if isinstance(entry.message, UserMessage) and _asked(entry)]
     if not users:
         return ""

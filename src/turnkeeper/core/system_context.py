@@ -20,6 +20,12 @@ INSTRUCTIONS = "core/instructions/"
 A sample under the prefix itself stands for all of them, if they could not be listed.
 """
 
+OURS = "core/"
+"""The prefix of the keys of built-in components."""
+
+REMOVED = "What you were told by {key} no longer applies: it is not there any more."
+"""The update text for a component of a plugin or program that is no longer registered."""
+
 GONE = ""
 """The checkpoint entry of a component whose removal was announced."""
 
@@ -194,13 +200,17 @@ def _changes(samples: Samples, checkpoint: dict[str, str]) -> ContextNews | None
 
 
 def _revoked(sampled: set[str], checkpoint: dict[str, str]) -> Iterator[ContextUpdate]:
-    """Updates that revoke instruction sources without a sample. Other components end with the epoch."""
-    if INSTRUCTIONS in sampled:
-        return
+    """Updates that revoke what has no sample: instruction sources, and components that are no longer registered."""
     for key, hash in list(checkpoint.items()):
-        if key.startswith(INSTRUCTIONS) and key not in sampled and hash != GONE:
+        if key in sampled or hash == GONE:
+            continue
+        if key.startswith(INSTRUCTIONS):
+            words = revocation(key.removeprefix(INSTRUCTIONS)) if INSTRUCTIONS not in sampled else None
+        else:
+            words = None if key.startswith(OURS) else REMOVED.format(key=key)
+        if words is not None:
             checkpoint[key] = GONE
-            yield ContextUpdate(key=key, text=revocation(key.removeprefix(INSTRUCTIONS)), gone=True)
+            yield ContextUpdate(key=key, text=words, gone=True)
 
 
 def _hash(text: str) -> str:

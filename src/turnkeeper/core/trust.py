@@ -7,15 +7,18 @@ widen it, or spend the user's money or keys, are left out until the user trusts 
 |---|---|
 | `permission`, `tools`, also of agents | what is denied; what is asked, unless the user's own settings say otherwise |
 | `instructions` | paths inside the project |
-| `agent`, and agent files | description, prompt, mode, colour, steps, sampling, what is denied and asked |
-| `compaction`, `tool_output`, `attachment`, `timezone`, `default_agent`, `disabled_providers` | yes |
+| `skills` | paths inside the project |
+| `agent`, and agent files | prompt, colour, steps, ..., what is denied and asked; of new ones the mode |
+| `compaction`, `tool_output`, `attachment`, `timezone`, `disabled_providers` | yes |
+| `default_agent`, and `disable` of agents | no: another agent may have wider rules than that of the user |
 | `recovery`, `share` | what does nothing by itself: `rest`, `disabled` |
-| everything else: providers, models, commands, the shell, plugins, servers, ... | no |
+| `command`, and command files | no |
+| everything else: providers, models, the shell, plugins, servers, ... | no |
 | any text with `{env:...}` or `{file:...}` | no |
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from turnkeeper.core.permission import PROTECTED, evaluate, parse_switches
@@ -26,12 +29,12 @@ from turnkeeper.model.value import Json, JsonObject
 REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
 """What a text of a configuration file has replaced: a variable, or the content of a file."""
 
-_HARMLESS: Final = frozenset(
-    {"$schema", "compaction", "tool_output", "attachment", "timezone", "default_agent", "disabled_providers"}
-)
+_HARMLESS: Final = frozenset({"$schema", "compaction", "tool_output", "attachment", "timezone", "disabled_providers"})
 _AGENT: Final = frozenset(
-    {"description", "prompt", "mode", "hidden", "disable", "color", "steps", "maxSteps", "temperature", "top_p"}
+    {"description", "prompt", "mode", "hidden", "color", "steps", "maxSteps", "temperature", "top_p"}
 )
+_OF_NEW_AGENTS: Final = frozenset({"mode", "hidden"})
+"""What decides who may call an agent. A project says it only of agents that are its own."""
 _WORDS: Final[Mapping[str, frozenset[str]]] = {"recovery": frozenset({"rest"}), "share": frozenset({"disabled"})}
 
 
@@ -43,6 +46,8 @@ class Narrowed(NamedTuple):
 
     settings: JsonObject
     denied: JsonObject
+    denied_to: Mapping[str, JsonObject]
+    """What it denies to agents, by their names."""
     asked: ProjectAsks
     left_out: tuple[str, ...]
 
@@ -56,15 +61,33 @@ def narrowed(settings: JsonObject) -> Narrowed:
     assert isinstance(agents, dict)
     switches = {rule.permission: "deny" for rule in parse_switches({str(name): False for name in tools})}
     of_agents: dict[str, JsonObject] = {}
+    denied_to: dict[str, JsonObject] = {}
     for name, given in agents.items():
         assert isinstance(given, dict)
         of_agent = given.pop("permission", {})
         if asked := _only("ask", of_agent):
             of_agents[name] = asked
         if denied := _only("deny", of_agent):
-            given["permission"] = denied
+            denied_to[name] = denied
     asks = ProjectAsks(permission=_only("ask", permission), agent=of_agents)
-    return Narrowed(kept, {**switches, **_only("deny", permission)}, asks, tuple(left_out))
+    return Narrowed(kept, {**switches, **_only("deny", permission)}, denied_to, asks, tuple(left_out))
+
+
+def agents_kept(settings: JsonObject, known: Collection[str]) -> tuple[JsonObject, tuple[str, ...]]:
+    """Narrowed settings without what they say about who calls the ``known`` agents, and the dotted keys of that.
+
+    If such an agent could be hidden, or made a helper of others, then one with wider rules would answer in its place.
+    """
+    agents = settings.get("agent")
+    if not isinstance(agents, dict):
+        return settings, ()
+    kept: dict[str, Json] = {}
+    left_out: list[str] = []
+    for name, given in agents.items():
+        wrong = _OF_NEW_AGENTS & given.keys() if name in known and isinstance(given, dict) else frozenset()
+        kept[name] = {key: one for key, one in given.items() if key not in wrong} if wrong else given
+        left_out += [f"agent.{name}.{key}" for key in sorted(wrong)]
+    return {**settings, "agent": kept}, tuple(left_out)
 
 
 def protected(rules: Ruleset, places: Iterable[str] = ()) -> Ruleset:
@@ -126,7 +149,7 @@ def _switched_off(value: Json, name: str, left_out: list[str]) -> Json:
 
 
 def _inside(value: Json, name: str, left_out: list[str]) -> Json:
-    """Of instruction files: those whose path cannot leave the project."""
+    """Of paths: those that cannot leave the project."""
     entries = value if isinstance(value, list) else []
     kept = [entry for entry in entries if isinstance(entry, str) and _stays_inside(entry)]
     left_out += [f"{name} ({entry})" for entry in entries if entry not in kept]
@@ -146,6 +169,17 @@ def _agents(value: Json, name: str, left_out: list[str]) -> Json:
         for agent, settings in agents.items()
         if isinstance(settings, dict)
     }
+
+
+def _none(value: Json, name: str, left_out: list[str]) -> Json:
+    left_out += [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
+    return {}
+
+
+def _skills(value: Json, name: str, left_out: list[str]) -> Json:
+    """Of places of skills: directories of the project. An address would be asked before anybody trusts the project."""
+    given = value if isinstance(value, dict) else {}
+    return _kept(given, f"{name}.", {"paths": _inside}, frozenset(), left_out)
 
 
 def _one_of(words: frozenset[str]) -> _Filter:
@@ -174,6 +208,33 @@ _FILTERS: Final[Mapping[str, _Filter]] = {
     "permission": _not_allowed,
     "tools": _switched_off,
     "instructions": _inside,
+    "skills": _skills,
     "agent": _agents,
+    "command": _none,
     **{key: _one_of(words) for key, words in _WORDS.items()},
 }
+
+
+def holds_untrusted(path: tuple[str, ...]) -> str:
+    """What of a setting holds in a file of a project that nobody trusts: ``yes``, ``no``, or which part of it."""
+    first, *_ = path
+    if first == "sandbox":
+        return "what tightens, even if trusted"
+    if first == "agent" and len(path) > 2:
+        if path[2] in _OF_NEW_AGENTS:
+            return "of new agents"
+        return "what denies or asks" if path[2] in ("permission", "tools") else "yes" if path[2] in _AGENT else "no"
+    if first in _HARMLESS:
+        return "yes"
+    return _PARTLY.get(first, "no")
+
+
+_PARTLY: Final[Mapping[str, str]] = {
+    "permission": "what denies or asks",
+    "tools": "what denies",
+    "instructions": "paths inside the project",
+    "skills": "paths inside the project",
+    "agent": "in part",
+    **{key: " ".join(sorted(f"`{word}`" for word in words)) for key, words in _WORDS.items()},
+}
+"""Of settings with a filter: what it keeps, for people."""

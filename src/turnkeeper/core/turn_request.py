@@ -70,6 +70,21 @@ class PreparedRequest(msgspec.Struct, frozen=True):
         since = max(self.inputs.epoch.seq, change.seq if change is not None else 0)
         return self.lowered.gauge.tokens(around.bytes if around is not None else 0, since)
 
+    def changed(self, request: ModelRequest, changes: tuple[str, ...]) -> "PreparedRequest":
+        """The request as plugins changed it, measured again."""
+        passing = len(self.request.messages) - len(self.lowered.messages)
+        last, now = self.request.messages[-passing:], request.messages[-passing:]
+        prefix = measure(
+            request,
+            self.inputs.view.prefix,
+            self.inputs.epoch,
+            now=self.prefix.at,
+            passing=passing if passing and tuple(last) == tuple(now) else 0,
+            rewritten=self.inputs.rewritten,
+            changes=changes,
+        )
+        return msgspec.structs.replace(self, request=request, prefix=prefix)
+
 
 def build_request(inputs: TurnInputs, lowered: Lowered, text: Callable[[str], str], *, now: int) -> PreparedRequest:
     """The request for these inputs, with its prefix.

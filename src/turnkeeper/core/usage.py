@@ -35,6 +35,17 @@ def add_tokens(one: Tokens, other: Tokens) -> Tokens:
     )
 
 
+def subtract_tokens(one: Tokens, other: Tokens) -> Tokens:
+    """What ``one`` has more than ``other``, by kind."""
+    cache = CacheTokens(read=one.cache.read - other.cache.read, write=one.cache.write - other.cache.write)
+    return Tokens(
+        input=one.input - other.input,
+        output=one.output - other.output,
+        reasoning=one.reasoning - other.reasoning,
+        cache=cache,
+    )
+
+
 def add_costs(*dollars: float) -> float:
     """The sum of dollars, added as decimals: 0.1 and 0.2 are 0.3. Rounds sums that older versions added as floats."""
     if all(isinstance(one, int) for one in dollars):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
+from turnkeeper.core import flags
 from turnkeeper.model.catalog import Limits
 from turnkeeper.model.config import CompactionConfig
 from turnkeeper.model.message import AssistantMessage
@@ -21,10 +22,6 @@ IMAGE_TOKENS: Final = 1_600
 """The tokens that providers count for an image of the largest size they accept."""
 FILE_CHARS_PER_TOKEN: Final = 40
 """Estimate for other media: base64 characters of a PDF for each token of its text."""
-
-AUTO_VARIABLES: Final = ("OPENCODE_DISABLE_AUTOCOMPACT", "TURNKEEPER_DISABLE_AUTOCOMPACT")
-PRUNE_VARIABLES: Final = ("OPENCODE_DISABLE_PRUNE", "TURNKEEPER_DISABLE_PRUNE")
-OUTPUT_VARIABLES: Final = ("OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX", "TURNKEEPER_OUTPUT_TOKEN_MAX")
 
 PruneMode: TypeAlias = Literal["never", "pays", "always"]
 
@@ -47,10 +44,10 @@ def window(config: CompactionConfig, environ: Mapping[str, str]) -> Window:
     """The settings of a directory; environment variables override them."""
     prune: PruneMode = "never" if config.prune is False else "always" if config.prune == "always" else "pays"
     return Window(
-        auto=config.auto is not False and not _is_set(AUTO_VARIABLES, environ),
-        prune="never" if _is_set(PRUNE_VARIABLES, environ) else prune,
+        auto=config.auto is not False and not flags.DISABLE_AUTOCOMPACT.is_on(environ),
+        prune="never" if flags.DISABLE_PRUNE.is_on(environ) else prune,
         reserved=config.reserved,
-        output_max=_positive(OUTPUT_VARIABLES, environ) or OUTPUT_MAX,
+        output_max=flags.OUTPUT_TOKEN_MAX.number(environ) or OUTPUT_MAX,
         tail_turns=config.tail_turns,
         preserve_recent_tokens=config.preserve_recent_tokens,
         max_tokens=config.max_tokens,
@@ -165,12 +162,3 @@ def _media(message: ModelMessage) -> list[Media]:
             return [one for result in results for one in result.output if isinstance(one, Media)]
         case AssistantTurn() | SystemTurn():
             return []
-
-
-def _is_set(names: tuple[str, ...], environ: Mapping[str, str]) -> bool:
-    return any(environ.get(name, "").lower() in ("1", "true") for name in names)
-
-
-def _positive(names: tuple[str, ...], environ: Mapping[str, str]) -> int | None:
-    found = next((environ[name] for name in names if environ.get(name)), "")
-    return int(found) if found.isdecimal() and int(found) > 0 else None

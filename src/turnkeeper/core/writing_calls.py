@@ -6,7 +6,10 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolPending
 
 READERS: Final = frozenset(
-    {"glob", "grep", "invalid", "list", "plan_exit", "question", "read", "recall", "todoread", "todowrite", "webfetch"}
+    {
+        *("glob", "grep", "invalid", "list", "plan_exit", "question", "read", "recall", "skill"),
+        *("todoread", "todowrite", "webfetch"),
+    }
 )
 """Built-in tools that write no file."""
 

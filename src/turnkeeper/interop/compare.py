@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from turnkeeper.core.edits import edits
-from turnkeeper.core.usage import add_costs, add_tokens
+from turnkeeper.core.usage import add_costs, add_tokens, subtract_tokens
 from turnkeeper.core.view import SessionView
+from turnkeeper.interop.imported import imported_from
 from turnkeeper.interop.later import is_message_later, is_part_later
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
 from turnkeeper.interop.report import Finding
@@ -12,7 +13,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, StepFinishPart
-from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session
+from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session, Tokens
 
 KEPT = "differs from ours, which was kept"
 
@@ -32,6 +33,7 @@ class Comparison:
         self._events: list[Event] = []
         self._usage: list[Event] = []
         self.conflicts: list[Finding] = _session_conflicts(view.session, incoming.session)
+        self._others: list[e.MessageRemoved] = []
         self.equal_messages = self.equal_parts = self.new_parts = 0
 
     @property
@@ -43,10 +45,17 @@ class Comparison:
         """The incoming messages that are not stored."""
         return list(self._pending.values())
 
+    @property
+    def is_continued(self) -> bool:
+        """Whether the stored session has messages that the source never had: it was continued here."""
+        return any(one.message_id not in self._incoming.gone for one in self._others)
+
     def message(self, ours: Message, parts: Sequence[Part]) -> None:
         """Compare a stored message."""
         theirs = self._pending.pop(ours.id, None)
         if theirs is None:
+            ids = tuple(part.id for part in parts)
+            self._others.append(e.MessageRemoved(message_id=ours.id, seq=ours.seq, part_ids=ids))
             return
         place = ours.seq
         ours = ours.but(seq=0)
@@ -54,12 +63,15 @@ class Comparison:
             self.equal_messages += 1
         elif is_message_later(ours, theirs.info):
             self._events.append(e.MessageRecorded(message=theirs.info.but(seq=place)))
+            self._count_growth(ours, theirs)
         else:
             self.conflicts.append(Finding(reason=KEPT, session_id=ours.session_id, message_id=ours.id))
         self._parts({part.id: part for part in parts}, theirs)
 
     def events(self, new: list[IncomingMessage]) -> list[Event]:
         """The events to record, including the given new messages."""
+        if self._incoming.follows and not self.is_continued:
+            self._events.extend(self._others)
         for one in new:
             self._events.append(e.MessageRecorded(message=one.info, parts=one.parts))
             self._count(one, one.parts)
@@ -95,6 +107,17 @@ class Comparison:
         # In old histories without step parts, the message has the usage.
         for counted in steps if self._has_steps else [info] if info.id in self._pending else []:
             cost, tokens = add_costs(cost, counted.cost), add_tokens(tokens, counted.tokens)
+        self._spent(info, tokens, cost)
+
+    def _count_growth(self, ours: Message, theirs: IncomingMessage) -> None:
+        """Add the ledger row for a turn of a source without step parts that went on."""
+        info = theirs.info
+        if not isinstance(info, AssistantMessage) or not isinstance(ours, AssistantMessage) or not theirs.is_counted:
+            return
+        if self._incoming.follows and not self._has_steps:
+            self._spent(info, subtract_tokens(info.tokens, ours.tokens), add_costs(info.cost, -ours.cost))
+
+    def _spent(self, info: AssistantMessage, tokens: Tokens, cost: float) -> None:
         if cost or tokens != ZERO_TOKENS:
             self._usage.append(
                 e.UsageRecorded(
@@ -110,6 +133,9 @@ class Comparison:
     def _settings(self, has_grown: bool) -> list[Event]:
         """Events for the agent, the model, the task list and the diffs."""
         theirs, ours, facts = self._incoming, self.view, list[Event]()
+        if is_title_followed(ours.session, theirs.session):
+            named = {"title": theirs.session.title, "metadata": theirs.session.metadata}
+            facts += edits(ours.session, ours.session.but(**named))
         if has_grown:
             last = {name: getattr(theirs.session, name) for name in ("agent", "model")}
             facts += edits(ours.session, ours.session.but(**{key: one for key, one in last.items() if one is not None}))
@@ -127,8 +153,16 @@ class Comparison:
         return []
 
 
+def is_title_followed(ours: Session, theirs: Session) -> bool:
+    """Whether the source has another title now, and the stored session still has the one that was imported."""
+    before, after = imported_from(ours), imported_from(theirs)
+    kept = {key: one for key, one in after.items() if key != "title"} | {"title": before.get("title")}
+    return kept == before and ours.title == before.get("title") and ours.title != theirs.title
+
+
 def _session_conflicts(ours: Session, theirs: Session) -> list[Finding]:
-    names = [name for name in COMPARED if getattr(ours, name) != getattr(theirs, name)]
+    followed = ("title", "metadata") if is_title_followed(ours, theirs) else ()
+    names = [name for name in COMPARED if name not in followed and getattr(ours, name) != getattr(theirs, name)]
     names += [
         f"time.{name}" for name in ("created", "archived") if getattr(ours.time, name) != getattr(theirs.time, name)
     ]

@@ -18,8 +18,9 @@ from turnkeeper.workspace.project import ProjectPlace, identify
 class Importer:
     """Imports sources one after the other. ``tally`` counts the results of all."""
 
-    def __init__(self, store: Store, progress: ProgressReport | None = None) -> None:
-        self._store, self._progress = store, progress or (lambda *_: None)
+    def __init__(self, store: Store, progress: ProgressReport | None = None, *, dry: bool = False) -> None:
+        """With ``dry``, nothing is written."""
+        self._store, self._progress, self._dry = store, progress or (lambda *_: None), dry
         self._places: dict[str, ProjectPlace | None] = {}
         self.seen: set[str] = set()
         """The ids of the sessions that were read."""
@@ -52,7 +53,7 @@ class Importer:
         self.tally.unreadable.extend(session.unreadable)
         self.seen.add(session.session.id)
         await self._place(session)
-        await land(self._store, session, self.tally)
+        await land(self._store, session, self.tally, dry=self._dry)
 
     async def _place(self, session: Incoming) -> None:
         """Set the directory and project of the session to those of this machine, if its directory exists here.
@@ -64,7 +65,8 @@ class Importer:
             session.session = session.session.but(directory=str(place.directory))
         if place is not None and (session.session.project_id in place.aliases or not session.has_project):
             session.session = session.session.but(project_id=place.id)
-            await remember_project(self._store, place)
+            if not self._dry:
+                await remember_project(self._store, place)
 
     async def _identified(self, directory: str) -> ProjectPlace | None:
         if directory not in self._places:
@@ -76,7 +78,7 @@ class Importer:
         documents = {keys.project(project["id"]): encode(project) for project in projects if is_safe(project["id"])}
         known = await self._store.engine.get(list(documents))
         new = {key: documents[key] for key, there in zip(documents, known, strict=True) if there is None}
-        if new:
+        if new and not self._dry:
             await self._store.engine.put(new)
 
 

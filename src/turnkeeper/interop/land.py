@@ -1,6 +1,7 @@
 """Store an imported session: new data is recorded, equal data skipped, and of different data the stored is kept."""
 
 from turnkeeper.core.view import SessionView
+from turnkeeper.interop.aside import aside
 from turnkeeper.interop.compare import Comparison
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
 from turnkeeper.interop.report import TAKEN, Finding, Tally
@@ -12,42 +13,53 @@ from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 
 
-async def land(store: Store, incoming: Incoming, tally: Tally) -> None:
-    """Add the new data of an incoming session to the store, in one transaction, and count the result."""
+async def land(store: Store, incoming: Incoming, tally: Tally, *, dry: bool = False) -> None:
+    """Add the new data of an incoming session to the store, in one transaction, and count the result.
+
+    ``dry`` only counts.
+    """
     try:
         await store.queries.state(incoming.session.id)
     except NotFound:
         try:
-            await _create(store, incoming, tally)
+            await _create(store, incoming, tally, dry=dry)
         except Conflict:  # Another process has created it.
-            await _merge(store, incoming, tally)
+            await _merge(store, incoming, tally, dry=dry)
     else:
-        await _merge(store, incoming, tally)
+        await _merge(store, incoming, tally, dry=dry)
 
 
-async def _create(store: Store, incoming: Incoming, tally: Tally) -> None:
+async def _create(store: Store, incoming: Incoming, tally: Tally, *, dry: bool) -> None:
     messages = await _free(store, incoming.messages)
     events: list[Event] = [e.MessageRecorded(message=one.info, parts=one.parts) for one in messages]
     if incoming.todos:
         events.append(e.TodosSet(todos=incoming.todos))
     if incoming.diffs:
         events.append(e.SummaryRecorded(summary=incoming.session.summary, diffs=incoming.diffs))
-    await store.journal.create(incoming.session, *events)
+    if not dry:
+        await store.journal.create(incoming.session, *events)
     tally.imported = tally.imported.plus(1, len(messages), sum(len(one.parts) for one in messages))
     tally.conflicts.extend(_taken(incoming, messages))
 
 
-async def _merge(store: Store, incoming: Incoming, tally: Tally) -> None:
+async def _merge(store: Store, incoming: Incoming, tally: Tally, *, dry: bool) -> None:
     for _ in range(ATTEMPTS_MAX):
         comparison = await _compared(store, incoming)
+        if incoming.follows and comparison.is_continued and comparison.missing():
+            other = aside(incoming)
+            reason = f"it was continued here; what is new in the source is in session {other.session.id}"
+            tally.skipped.append(Finding(reason=reason, session_id=incoming.session.id))
+            await land(store, other, tally, dry=dry)
+            return
         messages = await _free(store, comparison.missing())
         seq, events = comparison.view.seq, comparison.events(messages)
 
         def decide(view: SessionView, seq: int = seq, events: list[Event] = events) -> list[Event]:
             return events if view.seq == seq else []
 
-        changed = await store.journal.change(incoming.session.id, decide)
-        if not changed.events and (events or changed.view.seq != seq):
+        if not dry:
+            changed = await store.journal.change(incoming.session.id, decide)
+        if not dry and not changed.events and (events or changed.view.seq != seq):
             continue  # Another process wrote to the session: compare again.
         new_parts = comparison.new_parts + sum(len(one.parts) for one in messages)
         tally.imported = tally.imported.plus(0, len(messages), new_parts)

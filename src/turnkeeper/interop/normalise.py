@@ -52,6 +52,8 @@ class Incoming:
     """Whether the source has the project of the session."""
     skipped: list[Finding] = field(default_factory=list)
     unreadable: list[Finding] = field(default_factory=list)
+    follows: bool = False
+    gone: frozenset[str] = frozenset()
 
 
 def incoming(raw: RawSession) -> Incoming:
@@ -63,6 +65,8 @@ def incoming(raw: RawSession) -> Incoming:
     made.session, dropped = _narrowing(made.session)
     if dropped:
         made.skipped.append(Finding(reason=f"{dropped} permission rules that do not deny", session_id=made.session.id))
+    made.session = made.session.but(origin=raw.origin)
+    made.follows, made.gone = raw.follows, raw.gone
     made.has_project = is_safe(raw.info.get("projectID"))
     made.skipped.extend(raw.skipped)
     made.unreadable.extend(raw.unreadable)

@@ -13,7 +13,8 @@ import msgspec
 from turnkeeper.core.limits import ENTRY_DEPTH_MAX, JSON_DEPTH_MAX
 from turnkeeper.core.storable import is_too_deep
 from turnkeeper.interop.report import Finding
-from turnkeeper.model.identifier import ALPHABET, TAIL_LENGTH, pack, timestamp
+from turnkeeper.model.identifier import ALPHABET, TAIL_LENGTH, WINDOW_MS, pack, timestamp
+from turnkeeper.model.session import Origin
 from turnkeeper.model.value import Json
 
 RawObject: TypeAlias = dict[str, Any]
@@ -45,6 +46,12 @@ class RawSession:
     place: str | None = None
     skipped: list[Finding] = field(default_factory=list)
     unreadable: list[Finding] = field(default_factory=list)
+    origin: Origin | None = None
+    """The session of which this one is a branch."""
+    follows: bool = False
+    """Whether the source only ever appends to the session, so that the stored one follows it (``compare.py``)."""
+    gone: frozenset[str] = frozenset()
+    """Ids of messages that were in the session until the source took them back; another session has them."""
 
 
 class SessionSource(Protocol):
@@ -116,6 +123,12 @@ def derived_id(prefix: str, ms: int, nth: int, *of: str) -> str:
         number, digit = divmod(number, len(ALPHABET))
         tail += ALPHABET[digit]
     return f"{prefix}_{pack(ms, nth + 1, False)}{tail}"
+
+
+def derived_session_id(*of: str) -> str:
+    """The id of a session that has another kind of id in its source."""
+    ms = int.from_bytes(sha256("\0".join(of).encode("utf-8", "surrogatepass")).digest()[16:], "big") % WINDOW_MS
+    return derived_id("ses", ms, 0, *of)
 
 
 def minted(identifier: str, near: int) -> int:

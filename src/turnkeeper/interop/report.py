@@ -36,11 +36,37 @@ class Counts(Value):
 NONE = Counts(sessions=0, messages=0, parts=0)
 
 
+class LineCounts(Value):
+    """How many lines of files were read, and what became of each.
+
+    A line is understood if it became a message, a part or a field of one. ``foreign`` ones are kept unchanged in a
+    ForeignPart. ``reported`` ones are not in the store; a finding says why.
+    """
+
+    read: int
+    understood: int
+    foreign: int
+    reported: int
+
+    def plus(self, other: "LineCounts") -> "LineCounts":
+        """The sum of both."""
+        return LineCounts(
+            read=self.read + other.read,
+            understood=self.understood + other.understood,
+            foreign=self.foreign + other.foreign,
+            reported=self.reported + other.reported,
+        )
+
+
+NO_LINES = LineCounts(read=0, understood=0, foreign=0, reported=0)
+
+
 class ImportReport(Value):
     """The result of an import.
 
     ``imported`` counts what the import added to the store, ``unchanged`` what the store already had. ``grown`` is the
-    number of stored sessions that got new messages or parts. In a conflict the stored version was kept.
+    number of stored sessions that got new messages or parts. In a conflict the stored version was kept. ``lines``
+    counts the lines of sources that are files of lines.
     """
 
     source: str
@@ -50,6 +76,7 @@ class ImportReport(Value):
     conflicts: tuple[Finding, ...]
     skipped: tuple[Finding, ...]
     unreadable: tuple[Finding, ...]
+    lines: LineCounts | None = None
 
     @property
     def is_whole(self) -> bool:

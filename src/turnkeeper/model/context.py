@@ -89,3 +89,5 @@ class Prefix(Value):
     """The mark after the tools, which are the first piece."""
     system: Mark | None = None
     """The mark after the baseline."""
+    changes: tuple[str, ...] = ()
+    """What plugins changed in the request, each as ``plugin: what``."""

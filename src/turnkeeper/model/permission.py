@@ -19,6 +19,9 @@ Ruleset: TypeAlias = tuple[Rule, ...]
 
 PermissionAnswer: TypeAlias = Literal["once", "always", "reject"]
 
+Absence: TypeAlias = Literal["nobody", "late"]
+"""Why a refusal is not the user's own: nobody could be asked, or nobody answered in time."""
+
 
 class AskedBy(Value):
     """The tool call that asks."""
@@ -49,6 +52,8 @@ class Reply(Value):
 
     answer: PermissionAnswer
     feedback: str | None = None
+    absence: Absence | None = None
+    """Set if the request was rejected in the place of a user."""
 
 
 class SavedApproval(Value):

@@ -11,7 +11,7 @@ from turnkeeper.model.value import JsonObject, Value
 
 
 class TextInput(Value, tag_field="type", tag="text"):
-    """Text."""
+    """Text. With ``mentions``, the files, folders and agents that it names after ``@`` are parts of the prompt, too."""
 
     id: str | None = None
     text: str
@@ -19,6 +19,7 @@ class TextInput(Value, tag_field="type", tag="text"):
     ignored: bool | None = None
     time: Span | None = None
     metadata: JsonObject | None = None
+    mentions: bool = False
 
 
 class FileInput(Value, tag_field="type", tag="file"):

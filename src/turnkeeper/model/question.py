@@ -1,6 +1,6 @@
 """Questions that a model puts to the user, with options to choose from, and the answers to them."""
 
-from turnkeeper.model.permission import AskedBy
+from turnkeeper.model.permission import Absence, AskedBy
 from turnkeeper.model.value import Private, Value
 
 
@@ -36,3 +36,5 @@ class QuestionReply(Value):
     """The answer: for each question the chosen labels or the typed text. None: the user dismissed the questions."""
 
     answers: tuple[tuple[str, ...], ...] | None = None
+    absence: Absence | None = None
+    """Set if the questions were dismissed in the place of a user."""

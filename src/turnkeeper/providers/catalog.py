@@ -220,4 +220,6 @@ def _snapshot(refreshed: Path) -> dict[str, msgspec.Raw]:
 
 
 def _read(packed: Path) -> dict[str, msgspec.Raw]:
-    return msgspec.json.decode(gzip.decompress(packed.read_bytes()), type=dict[str, msgspec.Raw])
+    content = packed.read_bytes()
+    plain = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    return msgspec.json.decode(plain, type=dict[str, msgspec.Raw])

@@ -19,11 +19,11 @@ from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import Start, StartStep, StreamEvent, UsageCounted
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
-from turnkeeper.providers.codec import Codec
+from turnkeeper.providers.codec import Codec, Reader
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint, without_secrets
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.pool import Body, ConnectionPool, Pieces
-from turnkeeper.providers.sse import EventTooLarge, SseParser
+from turnkeeper.providers.sse import EventTooLarge, SseEvent, SseParser
 
 REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id", "x-goog-request-id", "cf-ray")
 CONNECTIONS_MAX = 200
@@ -98,7 +98,7 @@ class HttpProvider:
                 chunks = await stack.enter_async_context(aclosing(_chunks(response)))
                 counted = None
                 while not reader.is_over and (chunk := await wait.next(chunks)) is not None:
-                    events = [event for name, data in parser.feed(chunk) for event in reader.feed(name, data)]
+                    events = _read(parser.feed(chunk), reader)
                     if not reader.is_over and (usage := reader.answer.usage) is not None and usage is not counted:
                         # Reported early: these tokens are billed even if the answer never ends.
                         counted = usage
@@ -197,6 +197,11 @@ def _affinity(request: ModelRequest) -> dict[str, str]:
     if request.parent_session_id:
         own["x-parent-session-id"] = request.parent_session_id
     return own
+
+
+def _read(arrived: list[SseEvent], reader: Reader) -> list[StreamEvent]:
+    """The stream events of SSE events. The checks in ``shared/recordings`` read recorded answers with it, too."""
+    return [event for name, data in arrived for event in reader.feed(name, data)]
 
 
 def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.models_dev import reduced
 from turnkeeper.workspace import files, paths
@@ -21,33 +22,57 @@ def location(environ: Mapping[str, str]) -> Path:
     return paths.data(environ) / "models.json.gz"
 
 
+def catalogue_file(environ: Mapping[str, str]) -> Path | None:
+    """The catalogue to use in place of the shipped one: that of a variable, or a refreshed one; None without one.
+
+    Raises Invalid if the variable names no file.
+    """
+    if named := flags.MODELS_PATH.value(environ):
+        if not Path(named).is_file():
+            raise Invalid(f"{' or '.join(flags.MODELS_PATH.names)}: there is no file {named!r}")
+        return Path(named)
+    refreshed = location(environ)
+    return refreshed if refreshed.exists() else None
+
+
+def address(configured: str | None, environ: Mapping[str, str]) -> str:
+    """Where the catalogue is fetched. Raises Invalid if nobody said so."""
+    found = configured or flags.MODELS_URL.value(environ)
+    if found is None:
+        raise Invalid(
+            "there is no address of a catalogue; set catalog.url or OPENCODE_MODELS_URL, or use --refresh URL"
+        )
+    return found
+
+
 async def refresh(url: str, target: Path) -> int:
     """Fetch models.dev's JSON from ``url`` and write a reduced copy to ``target``; returns its size in bytes.
 
     Raises Invalid, and leaves ``target`` unchanged, if the answer is not a catalogue.
     """
-    packed = gzip.compress(reduced(await _fetched(url)), compresslevel=9, mtime=0)
+    packed = gzip.compress(reduced(await fetched(url)), compresslevel=9, mtime=0)
     target.parent.mkdir(parents=True, exist_ok=True)
     with files.replacing(target) as file:
         file.write(packed)
     return len(packed)
 
 
-async def _fetched(url: str) -> bytes:
+async def fetched(url: str, headers: Mapping[str, str] | None = None) -> bytes:
+    """What is at an address. Raises Invalid."""
     import httpx2  # Imported here: it takes longer to load than most commands take to run.
 
     content = bytearray()
     try:
         async with (
             httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=True) as client,
-            client.stream("GET", url) as response,
+            client.stream("GET", url, headers=dict(headers or {})) as response,
         ):
             if response.status_code != 200:
                 raise Invalid(f"{url} answered with status {response.status_code}")
             async for piece in response.aiter_bytes():
                 content += piece
                 if len(content) > BYTES_MAX:
-                    raise Invalid(f"{url} sends more than {BYTES_MAX} bytes; that is no catalogue")
+                    raise Invalid(f"{url} sends more than {BYTES_MAX} bytes")
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise Invalid(f"{url} cannot be fetched: {error}") from error
     return bytes(content)

@@ -1,8 +1,9 @@
 """Transport: makes the provider of an endpoint. All HTTP providers share one connection pool."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from turnkeeper.core import flags
 from turnkeeper.model.version import __version__
 from turnkeeper.providers.catalog import OFFLINE
 from turnkeeper.providers.endpoint import Endpoint
@@ -11,7 +12,7 @@ from turnkeeper.providers.provider import Provider
 if TYPE_CHECKING:
     import httpx2
 
-PAUSE_VARIABLE: Final = "TURNKEEPER_OFFLINE_PAUSE_MS"
+[PAUSE_VARIABLE] = flags.OFFLINE_PAUSE.names
 
 
 class Network:
@@ -27,14 +28,15 @@ class Network:
         if endpoint.protocol == OFFLINE.protocol:
             from turnkeeper.providers.offline import Offline
 
-            return Offline(pause_s=self._pause_s())
+            return Offline(pause_s=self.pause_s)
         from turnkeeper.providers.http import HttpProvider, new_client
 
         if self._client is None:
             self._client = new_client(user_agent=f"turnkeeper/{__version__}")
         return HttpProvider(endpoint, self._client)
 
-    def _pause_s(self) -> float:
+    @property
+    def pause_s(self) -> float:
         """The pause before each event of the offline model, so that people can watch."""
         try:
             return max(0.0, float(self._environ.get(PAUSE_VARIABLE) or 0)) / 1000

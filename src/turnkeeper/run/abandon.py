@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.limits import INTERRUPT_S, LEFT_ALONE_S
+from turnkeeper.core.limits import INTERRUPT_S, LEFT_ALONE_S, REMIND_S
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class CallTasks:
 
 def calls_among(tasks: Iterable[asyncio.Task[Any]]) -> list[str]:
     """The names of the tool calls whose tasks are among these."""
-    return sorted(name.removeprefix(_CALL) for task in tasks if (name := task.get_name()).startswith(_CALL))
+    return sorted({name.removeprefix(_CALL) for task in tasks if (name := task.get_name()).startswith(_CALL)})
 
 
 StartsTasks: TypeAlias = TaskGroup | CallTasks
@@ -63,6 +64,8 @@ class _Work(Generic[T]):
     def __init__(self, work: Callable[[], Awaitable[T]], name: str) -> None:
         self._work, self._name = work, name
         self.scope = anyio.CancelScope()
+        self._told = anyio.CancelScope()
+        """Inside ``scope``. While it is a shield, the work is not told again that it is cancelled."""
         self.done = anyio.Event()
         self.is_left = False
         self.results: list[T] = []
@@ -70,7 +73,7 @@ class _Work(Generic[T]):
 
     async def run(self) -> None:
         try:
-            with self.scope:
+            with self.scope, self._told:
                 self.results.append(await self._work())
         except BaseException as error:
             # Told to the caller. Nobody else is there to be told once the work was left alone.
@@ -81,6 +84,18 @@ class _Work(Generic[T]):
                 raise
         finally:
             self.done.set()
+
+    async def remind(self) -> None:
+        """Tell work that was left alone now and then that it is cancelled.
+
+        It is told at each of its waits otherwise. Work that ignores it would then keep the event loop busy.
+        """
+        while not self.done.is_set():
+            self._told.shield = True
+            with anyio.move_on_after(REMIND_S):
+                await self.done.wait()
+            self._told.shield = False
+            await anyio.lowlevel.checkpoint()
 
 
 async def run_or_abandon(
@@ -105,6 +120,7 @@ async def run_or_abandon(
             await task.done.wait()
         if not task.done.is_set():
             task.is_left = True
+            group.start_soon(task.remind, name=name)
             left()
         if not task.results:
             raise

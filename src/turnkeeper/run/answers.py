@@ -1,4 +1,4 @@
-"""The one door for answers: whoever answers a request of a call, in whichever process, records the answer here."""
+"""The one door for answers: an answer to a request of a call is recorded here, in any process."""
 
 from collections.abc import Callable
 from typing import get_args

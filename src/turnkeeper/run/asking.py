@@ -7,7 +7,7 @@ deadline. All of them answer through one door (``run/answers.py``), and the firs
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import anyio
 import msgspec
@@ -41,9 +41,6 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 T = TypeVar("T")
 
-NOBODY: Final = "This call needs the user's permission, and nobody could be asked."
-TOO_LATE: Final = "This call needs the user's permission, and nobody answered in time."
-
 
 class Responders(msgspec.Struct, frozen=True):
     """Who is asked in this process. None: the answer comes from elsewhere."""
@@ -66,8 +63,6 @@ class Asking(msgspec.Struct, frozen=True):
     door: AnswerDoor
     responders: Responders
     config: AskConfig = AskConfig()
-    unasked: list[str] = msgspec.field(default_factory=list)
-    """Why calls of this turn were rejected without a user: a rejection covers all that wait, so it holds for each."""
 
     def approvals(self) -> tuple[Rule, ...]:
         """What is allowed for good where the session works."""
@@ -93,14 +88,6 @@ class Asking(msgspec.Struct, frozen=True):
         async def answer(reply: Reply) -> None:
             await self.door.reply(self.pen.session_id, request.id, reply)
 
-        async def reject(why: str) -> None:
-            """Reject in the place of a user. Noted first: what waits with this call is rejected at the same moment."""
-            self.unasked.append(why)
-            try:
-                await answer(Reply(answer="reject"))
-            except (NotAsked, Conflict):  # A user was first.
-                self.unasked.remove(why)
-
         refused: list[str] = []
 
         async def respond() -> None:
@@ -108,8 +95,7 @@ class Asking(msgspec.Struct, frozen=True):
                 try:
                     given = await _given_by("ask", self.responders.permission, request)
                 except NobodyToAsk:
-                    await reject(NOBODY)
-                    return
+                    given = Reply(answer="reject", absence="nobody")
                 if not isinstance(given, Reply) or given.answer not in ("once", "always", "reject"):
                     # Python checks no types, and what is no answer must not allow anything.
                     shown = given.answer if isinstance(given, Reply) else given
@@ -118,13 +104,14 @@ class Asking(msgspec.Struct, frozen=True):
                 await answer(given)
 
         async def at_deadline() -> None:
-            await (answer(Reply(answer="once")) if request.default == "once" else reject(TOO_LATE))
+            is_allowed = request.default == "once"
+            await answer(Reply(answer="once") if is_allowed else Reply(answer="reject", absence="late"))
 
         ask = await self._answered(call, request, respond, at_deadline)
         assert isinstance(ask, PermissionAsk), "a permission was asked"
         assert ask.reply is not None, "the answer is there"
-        if ask.reply == Reply(answer="reject") and (why := [*refused, *self.unasked]):
-            raise Rejected(words=why[0])
+        if ask.reply == Reply(answer="reject") and refused:
+            raise Rejected(refused[0])
         return ask.reply
 
     async def question(self, call: "WaitingCall", request: QuestionRequest) -> QuestionReply:
@@ -152,7 +139,7 @@ class Asking(msgspec.Struct, frozen=True):
                 except Invalid as error:
                     raise ToolFailure(f"The callback `question` gave no answer that fits: {error}.") from error
 
-        ask = await self._answered(call, request, respond, lambda: answer(QuestionReply()))
+        ask = await self._answered(call, request, respond, lambda: answer(QuestionReply(absence="late")))
         assert isinstance(ask, QuestionAsk), "a question was asked"
         assert ask.reply is not None, "the answer is there"
         return ask.reply
@@ -164,7 +151,7 @@ class Asking(msgspec.Struct, frozen=True):
         return request.but(deadline=deadline, default=self.config.default or "reject")
 
     async def _earlier(self, request: PermissionRequest, open_patterns: Sequence[str]) -> PermissionAsk | None:
-        """The request that an earlier run of the call made for the same, and whose answer is not applied."""
+        """The request that an earlier run of the call made for these patterns, and whose answer is not applied."""
         wanted = set(open_patterns)
         for ask in await self._asks_of(request.tool):
             if isinstance(ask, PermissionAsk) and ask.request.permission == request.permission:

@@ -22,6 +22,8 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.context import Epoch, Unavailable
 from turnkeeper.model.message import ContextUpdate, Message
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.skill import Skill
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.store import Store
@@ -34,7 +36,7 @@ class Boundary(msgspec.Struct, frozen=True):
     store: Store
     environ: Mapping[str, str]
     own: Iterable[ContextComponent] = ()
-    """The components that plugins registered, read at each turn."""
+    """The components that the program registered, read at each turn."""
 
     async def cross(
         self,
@@ -46,9 +48,15 @@ class Boundary(msgspec.Struct, frozen=True):
         place: ProjectPlace,
         *,
         instructions: tuple[str, ...] = (),
+        skills: tuple[Skill, ...] = (),
+        rules: Ruleset = (),
         timezone: str | None = None,
+        plugins: Iterable[ContextComponent] = (),
     ) -> tuple[Epoch, History]:
-        """The epoch this turn runs in, and the history with the news the model is told before it."""
+        """The epoch this turn runs in, and the history with the news the model is told before it.
+
+        ``plugins`` are the components that the plugins of the place registered.
+        """
         epoch_seq = view.epoch.seq if view.epoch is not None else 0
         compacted_at, told = look_back((entry.message for entry in reversed(history.entries)), epoch_seq)
         now = Circumstances(
@@ -65,10 +73,13 @@ class Boundary(msgspec.Struct, frozen=True):
             environ=self.environ,
             home=Path(self.environ.get("HOME") or Path.home()),
             instructions=instructions,
+            skills=skills,
+            rules=rules,
             nested=view.instructions,
             begins=reason_to_begin(view.epoch, now) is not None,
         )
-        own = tuple(self.own)
+        # Of two with one key that of the program counts; a registry has no key twice.
+        own = sorted({one.key: one for one in (*plugins, *self.own)}.values(), key=lambda component: component.key)
         if sampling.begins or instructions or own:
             await pen.flush()  # It may take its time, and what happened should be known.
         samples = await sample(BUILT_IN, own, sampling)

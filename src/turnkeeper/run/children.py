@@ -14,17 +14,16 @@ from typing import Protocol
 
 import msgspec
 
-from turnkeeper.core.asks import turn_state
-from turnkeeper.core.child_results import ChildResult, child_result, task_block
-from turnkeeper.core.child_tasks import background_tasks
+from turnkeeper.core.asks import is_held
+from turnkeeper.core.child_results import ChildResult, child_result, delivery_events, prompt_of, report_of
+from turnkeeper.core.child_tasks import background_tasks, is_at_rest
 from turnkeeper.core.view import SessionView
-from turnkeeper.model.event import ChildEnded, Event, PromptAdmitted, StatusChanged, TurnEnded
-from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.event import Event, StatusChanged, TurnEnded
+from turnkeeper.model.message import AssistantMessage, ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
-from turnkeeper.model.parts import TextPart
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import NotFound
-from turnkeeper.model.session import NO_VARIANT, Session
+from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 from turnkeeper.run.coordinator import Outcome
 from turnkeeper.store.crash import crash_point
@@ -145,11 +144,10 @@ class Children(msgspec.Struct, frozen=True):
             parent = await self.store.journal.view(parent_id)
         except NotFound:
             return
-        if background_tasks(parent, session_id):
+        report = report_of(parent, session_id, is_active=self.is_active(parent_id), is_wanted=is_wanted)
+        if report.is_delivered:
             await self._deliver(parent_id, view.session, is_wanted=is_wanted)
-        elif not any(one.session_id == session_id for one in parent.children) or self.is_active(parent_id):
-            return
-        if is_wanted and parent.session.revert is None:  # What the user has undone waits for the user.
+        if report.wakes:
             self.wake(parent_id)
 
     async def recover(self, session_id: str) -> None:
@@ -168,19 +166,10 @@ class Children(msgspec.Struct, frozen=True):
         """Give the result of a background task to its parent, once."""
         result = await self.result(child.id)
         message_id, part_id, now = self.store.mint.message_id(), self.store.mint.part_id(), self.store.mint.now()
-        is_done = result.state == "completed"
-        summary = f"Background task {'completed' if is_done else 'failed'}: {child.title}"
-        text = task_block(child.id, "completed" if is_done else "error", result.text, summary=summary)
 
         def decide(view: SessionView) -> list[Event]:
-            if not background_tasks(view, child.id):
-                return []
-            ended = ChildEnded(session_id=child.id)
-            message = prompt_of(view.session, message_id, now)
-            if not is_wanted or message is None:
-                return [ended]
-            said = TextPart(id=part_id, session_id=parent_id, message_id=message_id, text=text, synthetic=True)
-            return [PromptAdmitted(message=message, parts=(said,), delivery="steer"), ended]
+            message = prompt_of(view.session, message_id, now) if is_wanted else None
+            return delivery_events(view, child, result, message, part_id)
 
         crash_point("run.before-deliver")
         await self.store.journal.change(parent_id, decide)
@@ -191,11 +180,7 @@ class Children(msgspec.Struct, frozen=True):
             view = await self.store.journal.view(session_id)
         except NotFound:
             return False
-        if view.turn is None or view.owner is not None:
-            return False
-        below = await self.held(view)
-        is_unanswered = not self.is_attended and (below or any(ask.reply is None for ask in view.asks))
-        return bool(is_unanswered) or turn_state(view, below) == "waits"
+        return is_held(view, await self.held(view), is_attended=self.is_attended)
 
     async def _news(self, session_id: str, seq: int) -> None:
         """Wait until a session that another process runs, or that waits for the user, may rest."""
@@ -203,19 +188,3 @@ class Children(msgspec.Struct, frozen=True):
             async for recorded in news:
                 if isinstance(recorded.event, StatusChanged | TurnEnded):
                     return
-
-
-def is_at_rest(view: SessionView) -> bool:
-    """Whether a session has done what it was given. One whose calls wait for the user has not."""
-    return view.turn is None and view.owner is None
-
-
-def prompt_of(session: Session, message_id: str, now: int) -> UserMessage | None:
-    """An empty prompt in the name of a session's agent; None if the session never had one."""
-    if session.agent is None or session.model is None:
-        return None
-    variant = session.model.variant if session.model.variant != NO_VARIANT else None
-    model = ModelChoice(provider_id=session.model.provider_id, model_id=session.model.id, variant=variant)
-    return UserMessage(
-        id=message_id, session_id=session.id, time=MessageTime(created=now), agent=session.agent, model=model
-    )

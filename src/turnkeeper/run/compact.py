@@ -24,6 +24,9 @@ from turnkeeper.model.event import CompactingSet, TurnStarted
 from turnkeeper.model.message import AssistantMessage, ModelChoice, TurnPath, UserMessage
 from turnkeeper.model.parts import CompactionPart
 from turnkeeper.model.refusal import Refusal
+from turnkeeper.plugins.hooks import AUTOCONTINUE
+from turnkeeper.plugins.payloads import AutocontinueInput, AutocontinueOutput
+from turnkeeper.plugins.requests import AroundProvider
 from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.summarise import Hooks, Summariser
@@ -76,12 +79,13 @@ class Compaction(msgspec.Struct, frozen=True):
             cut = _cut(history, user, setup, overflow=bool(mark.overflow))
             todos = await self.store.queries.todos(pen.session_id)
             model = setup.find(chosen)
-            summariser = Summariser(self.world, setup.provider(model), model, agent, message.id, self.hooks)
+            provider = AroundProvider(setup.provider(model), setup.plugins, "compaction", pen.session_id, user)
+            summariser = Summariser(self.world, provider, model, agent, message.id, self.hooks, setup.plugins)
             room = usable(setup.find(user.model).limits, setup.window)
             written = await summariser.write(pen.session_id, cut, todos, room=room, window=setup.window)
             stored = await self.store.queries.message(pen.session_id, user.id)
             tail = [part.but(tail_start_id=cut.tail_start_id) for part in stored.parts if part.id == mark.id]
-            after = following(user, mark, cut, self._words(user, mark, cut), mint, mint.now())
+            after = following(user, mark, cut, await self._words(user, mark, cut, setup), mint, mint.now())
             now = mint.now()
             ending = compacted(message, written.text, written.problem, tail, after, part_id=mint.part_id(), now=now)
             await pen.append(*close_turn(message, ending, now, bills=written.bills), at="compacted")
@@ -97,15 +101,20 @@ class Compaction(msgspec.Struct, frozen=True):
             pen.hold(*close_turn(message, ending, self.store.mint.now()))
             await pen.flush()
 
-    def _words(self, user: UserMessage, mark: CompactionPart, cut: Split) -> str | None:
+    async def _words(self, user: UserMessage, mark: CompactionPart, cut: Split, setup: DirectorySetup) -> str | None:
         """The words that let the model go on by itself; None if it is not to, or has prompts to answer."""
         if cut.pending or not mark.auto or not self.hooks.autocontinue(user.session_id, bool(mark.overflow)):
             return None
-        return text("continue_overflow" if mark.overflow else "continue")
+        asked = AutocontinueInput(
+            session_id=user.session_id, agent=user.agent, model=user.model, overflow=bool(mark.overflow)
+        )
+        given = AutocontinueOutput()
+        going_on, _ = await setup.plugins.trigger(AUTOCONTINUE, asked, given, session_id=user.session_id)
+        return text("continue_overflow" if mark.overflow else "continue") if going_on.enabled else None
 
 
 def _writer(agent: Agent, user: UserMessage, setup: DirectorySetup) -> ModelChoice:
-    """The model that writes the Summary. One that is missing keeps no session from going on."""
+    """The model that writes the Summary. If the configured model is missing, the session goes on with its own."""
     if agent.choice is None:
         return user.model
     try:

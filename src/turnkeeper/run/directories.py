@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,27 +12,37 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.texts import agent_prompts
+from turnkeeper.core import flags
 from turnkeeper.core.agents import agents, default_agent, default_agent_problem, find_agent
 from turnkeeper.core.command_environ import command_environ
-from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX, SUBAGENT_DEPTH
+from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX, SETTINGS_POLL_S, SUBAGENT_DEPTH
 from turnkeeper.core.permission import from_top
 from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.command import Command
 from turnkeeper.model.config import AskConfig, Config
-from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.message import ModelChoice, model_choice
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.skill import Skill
 from turnkeeper.model.value import encode
+from turnkeeper.plugins.hooks import SMALL_MODEL
+from turnkeeper.plugins.host import PluginHost
+from turnkeeper.plugins.payloads import SmallModelInput, SmallModelOutput
+from turnkeeper.plugins.plugin_set import NONE as NO_PLUGINS
+from turnkeeper.plugins.plugin_set import PluginSet
+from turnkeeper.plugins.settings import PluggedSettings
 from turnkeeper.providers import choice
 from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
-from turnkeeper.providers.refresh import location
+from turnkeeper.providers.refresh import catalogue_file
+from turnkeeper.run.commands import CommandPlaces, known_commands
 from turnkeeper.run.delegation import Delegating
+from turnkeeper.run.toolboxes import Toolboxes
 from turnkeeper.run.turn_snapshots import OpenRepository, no_snapshots
-from turnkeeper.tools.custom import CustomTools
 from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.reads import ReadFiles, SessionReads
 from turnkeeper.tools.services import ToolServices
@@ -40,13 +50,18 @@ from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth, lsp_commands, paths, sandbox
 from turnkeeper.workspace.after_edit import Confine, Diagnostic
-from turnkeeper.workspace.config import DIRECTORIES_MAX, ProgramSettings, SettingsCache, code_directories
+from turnkeeper.workspace.config import LoadedSettings, ProgramSettings
 from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
+from turnkeeper.workspace.mcp_server import McpServer
+from turnkeeper.workspace.mcp_servers import McpServers
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, stored_place
 from turnkeeper.workspace.secret_files import SecretFiles
+from turnkeeper.workspace.settings_cache import DIRECTORIES_MAX, SettingsCache
+from turnkeeper.workspace.skill_files import FoundSkills
+from turnkeeper.workspace.skills import SkillLibrary
 from turnkeeper.workspace.snapshots import Snapshots
 from turnkeeper.workspace.temporary import TemporaryDirectories
 from turnkeeper.workspace.tool_files import ToolTrust
@@ -57,9 +72,7 @@ Transport = Callable[[Endpoint], Provider]
 log = logging.getLogger(__name__)
 
 LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeeper trust %s` trusts it as it is now"
-UNTRUSTED: Final = (
-    "not loaded until they are trusted: the tools in %s; `turnkeeper trust %s` trusts them as they are now"
-)
+KEPT: Final = "%s; until this is mended, the last good settings of the file hold"
 
 
 def configured_agents(config: Config, environ: Mapping[str, str]) -> dict[str, Agent]:
@@ -77,6 +90,7 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """Raises a Refusal that says what there is instead."""
     provider: Callable[[ModelInfo], Provider]
     instructions: tuple[str, ...] = ()
+    skills: tuple[Skill, ...] = ()
     timezone: str | None = None
     window: Window = msgspec.field(default_factory=Window)
     bounds: Callable[[str], Bounds] = lambda session_id: Bounds()
@@ -98,6 +112,7 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     ask: AskConfig = AskConfig()
     delegating: Delegating = Delegating()
     goes_on_when_rejected: bool = False
+    plugins: PluginSet = NO_PLUGINS
 
 
 class DirectoryConfig(NamedTuple):
@@ -135,6 +150,7 @@ class Directories:
         snapshots: Snapshots | None = None,
         started_ns: int | None = None,
         own: ProgramSettings | None = None,
+        plugins: PluginHost | None = None,
     ) -> None:
         """``group`` is where language servers run; without one none is started. None: there are no snapshots.
 
@@ -143,45 +159,56 @@ class Directories:
         self._snapshots = snapshots
         self.own = own or ProgramSettings()
         """The settings that the program gives itself."""
-        self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
+        self._transport, self._environ, self._outputs = transport, environ, outputs
+        self._toolboxes = Toolboxes(tools, environ, kept_max=directories_max, started_ns=started_ns)
         self._reader, self._auth = (
-            SettingsCache(environ, directories_max=directories_max, started_ns=started_ns, own=self.own),
+            SettingsCache(
+                environ,
+                directories_max=directories_max,
+                started_ns=started_ns,
+                own=self.own,
+                tools=self._toolboxes.names,
+            ),
             auth.CredentialCache(environ),
         )
         self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)
-        self._toolbox: Toolbox | None = None
-        self._tools: tuple[AnyTool, ...] = ()
-        self._custom = CustomTools(ToolTrust(environ, started_ns=started_ns))
-        self._toolboxes = dict[tuple[int, ...], Toolbox]()
-        self._told_untrusted: set[tuple[Path, ...]] = set()
-        self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
+        trust = ToolTrust(environ, started_ns=started_ns)
+        self.plugins = PluggedSettings(PluginHost(environ, trust) if plugins is None else plugins)
+        """The plugins of places, and what they make of the settings."""
+        self._told_kept: dict[Path, tuple[str, ...]] = {}
+        self._skills, self._told_problems = SkillLibrary(environ, group), set[str]()
+        self._reads, self._language_servers, self._mcp = ReadFiles(), LanguageServers(group), McpServers(group)
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
+        self._places: dict[Path, ProjectPlace] = {}
         self._providers: dict[bytes, Provider] = {}
 
     async def setup(self, place: ProjectPlace) -> DirectorySetup:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
+        plugins = await self._plug(place)
         config, catalog, known = self.config(place)
-        credentials = self._auth.read()
-        environ = command_environ(self.environ(config), config.command_environment, catalog.key_variables)
+        credentials, skills = self._auth.read(), await self.skills(place)
+        environ = self._command_environ(config, catalog)
+        servers = await self._mcp.ready(place.directory, config, environ)
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
 
         return DirectorySetup(
             agents=known,
-            toolbox=await self._toolbox_of(place),
+            toolbox=await self._toolboxes.of(place, servers, tuple(plugins.contributed.tools)),
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
             instructions=config.instructions,
+            skills=skills.skills,
             timezone=config.timezone,
             window=window(config.compaction, self._environ),
             bounds=lambda session_id: self.bounds(config, session_id),
-            free=self._free,
+            free=lambda session_id: [*self._free(session_id), *skills.outside],
             top=str(place.top),
             own=tuple(self._own_settings(str(place.top))),
             environ=environ,
-            services=lambda session_id: self._services(session_id, config, place, environ),
+            services=lambda session_id: self._services(session_id, config, place, environ, skills.skills),
             confine=partial(self._confine, config, place),
             snapshots=partial(self._snapshots.of, place, config) if self._snapshots is not None else no_snapshots,
             ask=config.ask,
@@ -191,10 +218,38 @@ class Directories:
                 inherits_plan=config.experimental.inherit_plan is not False,
             ),
             goes_on_when_rejected=bool(config.experimental.continue_loop_on_deny),
+            plugins=plugins,
         )
 
+    async def mcp(self, place: ProjectPlace) -> tuple[McpServer, ...]:
+        """The MCP servers of a place, once they are connected or have failed. Raises Invalid."""
+        config, catalog, _ = self.config(place)
+        return await self._mcp.ready(place.directory, config, self._command_environ(config, catalog))
+
+    def _command_environ(self, config: Config, catalog: Catalog) -> Mapping[str, str]:
+        """What programs are run with that the user did not call."""
+        return command_environ(self.environ(config), config.command_environment, catalog.key_variables)
+
+    async def _plug(self, place: ProjectPlace) -> PluginSet:
+        """Bring the plugins of a place up to date."""
+        return await self.plugins.renew(place, self.settings(place.directory, place.worktree))
+
+    async def skills(self, place: ProjectPlace) -> FoundSkills:
+        """The skills of a place, by name. What is wrong with a file is logged once. Raises Invalid."""
+        found = await self._skills.skills(place, self.config(place).config)
+        for problem in found.problems:
+            if problem not in self._told_problems:
+                self._told_problems.add(problem)
+                log.warning("%s", problem)
+        return found
+
     def _services(
-        self, session_id: str, config: Config, place: ProjectPlace, environ: Mapping[str, str]
+        self,
+        session_id: str,
+        config: Config,
+        place: ProjectPlace,
+        environ: Mapping[str, str],
+        skills: tuple[Skill, ...],
     ) -> ToolServices:
         root = place.top
         servers = lsp_commands.configured(config.lsp, environ)
@@ -209,6 +264,7 @@ class Directories:
             format=formatters.format,
             diagnose=diagnose,
             fetches_private=config.webfetch.private is True,
+            skills=skills,
             secrets=self._secrets,
         )
 
@@ -230,8 +286,8 @@ class Directories:
     def _own_settings(self, top: str) -> Iterator[str]:
         """Patterns of the user's configuration directories, as tools write paths."""
         with suppress(ValueError):  # Without a home there are none.
-            for program in (paths.PROGRAM, paths.OPENCODE):
-                place = paths.config(self._environ, program)
+            named = map(Path, flags.CONFIG_DIR.values(self._environ))
+            for place in (*(paths.config(self._environ, one) for one in (paths.PROGRAM, paths.OPENCODE)), *named):
                 for pattern in (f"{place}/*", f"{os.path.realpath(place)}/*"):
                     yield from_top(pattern, top) or pattern
 
@@ -269,27 +325,56 @@ class Directories:
     async def resolve(self, directory: str) -> ResolvedDirectory:
         """What a session's directory is now. Raises Invalid if it leads elsewhere, or its configuration is wrong."""
         place = await stored_place(directory)
+        await self._plug(place)
         return ResolvedDirectory(place, self.config(place))
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:
         """What is configured in a place now. Raises Invalid if the configuration is wrong."""
-        loaded = self._reader.load(place.directory, place.worktree)
-        config = loaded.config
+        loaded = self.settings(place.directory, place.worktree)
+        config = self.plugins.config(place.directory, loaded)
         known = self._known.pop(place.directory, None)
         if known is None or (known.config is not config and known.config != config):
             for where, names in loaded.left_out.items():
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
-            for warning in (one for source in loaded.sources for one in source.warnings):
+            for warning in loaded.warnings:
                 log.warning("%s", warning)
-            refreshed, found = location(self._environ), configured_agents(config, self._environ)
-            catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
+            found = configured_agents(config, self._environ)
+            catalog = Catalog(config, refreshed=catalogue_file(self._environ))
             if (problem := default_agent_problem(found, config)) is not None:
                 log.warning("%s", problem)
             known = DirectoryConfig(config, catalog, found)
-        self._known[place.directory] = known
+        self._known[place.directory], self._places[place.directory] = known, place
         while len(self._known) > self._directories_max:
-            del self._known[next(iter(self._known))]
+            oldest = next(iter(self._known))
+            del self._known[oldest], self._places[oldest]
         return known
+
+    def settings(self, directory: Path, worktree: Path) -> LoadedSettings:
+        """The settings of a directory now. A file that no longer is right keeps its last good settings.
+
+        The user is told so once. Raises Invalid if there are none.
+        """
+        loaded = self._reader.load(directory, worktree)
+        if loaded.kept != self._told_kept.pop(directory, ()):
+            for problem in loaded.kept:
+                log.warning(KEPT, problem)
+        if loaded.kept:
+            self._told_kept[directory] = loaded.kept
+        return loaded
+
+    async def watch(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        """Look at the settings of all places in use between turns, so that mistakes are told at once. Never ends."""
+        while True:
+            await sleep(SETTINGS_POLL_S)
+            for place in list(self._places.values()):
+                with suppress(Invalid):  # The next turn says so.
+                    self.config(place)
+
+    async def commands(self, place: ProjectPlace) -> dict[str, Command]:
+        """The commands of a place, by name. Raises Invalid if the configuration is wrong."""
+        await self._plug(place)
+        skills, loaded = await self.skills(place), self.settings(place.directory, place.worktree)
+        return known_commands(CommandPlaces(loaded, skills.skills, self.plugins.commands(place.directory, loaded)))
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:
         """The model of a prompt that names none."""
@@ -301,13 +386,13 @@ class Directories:
         """A model that can be used in a place. Raises NotFound with what looks alike."""
         return choice.find(self.catalog(place)[1], wanted)
 
-    def require(self, place: ProjectPlace, wanted: ModelChoice) -> None:
+    def require(self, place: ProjectPlace, wanted: ModelChoice, known: DirectoryConfig | None = None) -> None:
         """Check that a model can be asked in a place. Raises Invalid if it is not known, or has no key or address.
 
-        The names of the tools are checked, too.
+        The names of the tools are checked, too. ``known`` is what is configured there, if it was just looked up.
         """
-        self._built_in()
-        _, catalog = self.catalog(place)
+        self._toolboxes.built_in()
+        catalog = (known or self.config(place)).catalog
         try:
             model = choice.find(catalog, wanted)
             endpoint = choice.endpoint(catalog.provider(model.provider_id), model, self._auth.read())
@@ -320,9 +405,13 @@ class Directories:
                 "and -m chooses another model"
             )
 
-    def small_model(self, place: ProjectPlace, used: ModelChoice) -> ModelInfo:
-        """The model for titles: a small one if the provider has one, else the one in use."""
+    async def small_model(self, place: ProjectPlace, used: ModelChoice) -> ModelInfo:
+        """The model for titles: that of a plugin, or a small one if the provider has one, else the one in use."""
         config, catalog = self.catalog(place)
+        asked = SmallModelInput(provider_id=used.provider_id)
+        named, _ = await self.plugins.now(place.directory).trigger(SMALL_MODEL, asked, SmallModelOutput())
+        if named.model is not None:
+            return choice.find(catalog, model_choice(named.model))
         return choice.small_model(catalog, config, used.provider_id) or choice.find(catalog, used)
 
     def _provider(self, endpoint: Endpoint) -> Provider:
@@ -330,28 +419,3 @@ class Directories:
         if key not in self._providers:
             self._providers[key] = self._transport(endpoint)
         return self._providers[key]
-
-    def _built_in(self) -> Toolbox:
-        if self._toolbox is None:
-            self._tools = tuple(self._load_tools())
-            self._toolbox = Toolbox(self._tools)
-        return self._toolbox
-
-    async def _toolbox_of(self, place: ProjectPlace) -> Toolbox:
-        """The tools of a place: those of the program, and a person's own, which are stronger."""
-        built_in = self._built_in()
-        own, untrusted = await self._custom.load(code_directories(place.directory, place.worktree, self._environ))
-        if untrusted and untrusted not in self._told_untrusted:
-            self._told_untrusted.add(untrusted)
-            log.warning(UNTRUSTED, ", ".join(map(str, untrusted)), place.directory)
-        if not own:
-            return built_in
-        key = tuple(map(id, own))  # The toolbox holds the tools, so that no other gets one of these ids.
-        known = self._toolboxes.pop(key, None)
-        if known is None:
-            names = {tool.name for tool in own}
-            known = Toolbox([*own, *(tool for tool in self._tools if tool.name not in names)])
-        self._toolboxes[key] = known
-        while len(self._toolboxes) > self._directories_max:
-            del self._toolboxes[next(iter(self._toolboxes))]
-        return known

@@ -31,7 +31,7 @@ async def allow_all(request: PermissionRequest) -> Reply:
 
 async def dismiss_all(request: QuestionRequest) -> QuestionReply:
     """Nobody is there to answer questions. Models are not offered the tool that asks them."""
-    return QuestionReply()
+    return QuestionReply(absence="nobody")
 
 
 __all__ = [

@@ -28,23 +28,23 @@ class PlanFile(NamedTuple):
 
     path: Path
     top: Path
-    """The top of the project."""
+    """The top of the project, without links."""
 
     @classmethod
     def of(cls, session: Session, place: ProjectPlace, environ: Mapping[str, str]) -> "PlanFile":
         """In the repository if there is one, else in the data directory."""
         folder = place.worktree / PLANS if place.vcs is not None else paths.data(environ) / "plans"
-        return cls(files.real(folder) / plan_name(session), place.top)
+        return cls(files.real(folder) / plan_name(session), files.real(place.top))
 
     @property
     def outside(self) -> list[str]:
         """The directory of the file, if it is not in the project."""
-        return [] if self.path.is_relative_to(files.real(self.top)) else [str(self.path.parent)]
+        return [] if self.path.is_relative_to(self.top) else [str(self.path.parent)]
 
     def rules(self, rules: Ruleset, agent: Agent, session: Session) -> Ruleset:
         """The rules of an agent in a session, about this file."""
         # As tools write paths: from the top of the project, and absolute outside of it.
-        name = str(self.path) if self.outside else os.path.relpath(self.path, files.real(self.top))
+        name = str(self.path) if self.outside else os.path.relpath(self.path, self.top)
         composed = unicodedata.normalize("NFC", name)
         return plan_rules(rules, agent, session, (name, composed, composed.casefold()))
 

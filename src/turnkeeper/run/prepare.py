@@ -8,12 +8,16 @@ from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.fitting import too_large
 from turnkeeper.core.history import History
 from turnkeeper.core.next_action import RunTurn
+from turnkeeper.core.skills import TOOL as SKILL
 from turnkeeper.core.turn_ends import Ending, open_turn, refused
-from turnkeeper.core.turn_request import TurnInputs
+from turnkeeper.core.turn_request import PreparedRequest, TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import answer_max
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.refusal import Refusal
+from turnkeeper.plugins.payloads import RequestInput
+from turnkeeper.plugins.plugin_set import PluginSet
+from turnkeeper.plugins.requests import changed_request, changed_tools
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.change_summaries import ChangeSummaries
 from turnkeeper.run.context_window import ContextFitter
@@ -66,19 +70,31 @@ class Preparation(msgspec.Struct, frozen=True):
             return
         agent = setting.agent
         view, history = await remind(pen, view, history, user, agent, setting.plan, mint)
-        epoch, history = await self.boundary.cross(
-            pen, view, history, model, agent, place, instructions=setup.instructions, timezone=setup.timezone
-        )
         rules = self.settlements.rules(setting, view)
         toolbox = setup.toolbox.visible(rules, user.tools, model_id=model.id, agents=setup.agents.values())
+        epoch, history = await self.boundary.cross(
+            pen,
+            view,
+            history,
+            model,
+            agent,
+            place,
+            instructions=setup.instructions,
+            skills=setup.skills if SKILL in toolbox.names else (),
+            rules=rules,
+            timezone=setup.timezone,
+            plugins=setup.plugins.contributed.components,
+        )
         output_max = answer_max(model.limits, setup.window)
-        inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)
+        tools, described = await changed_tools(setup.plugins, toolbox.definitions(), pen.session_id)
+        inputs = TurnInputs(view, history, action, user, model, agent, epoch, tools, output_max)
         ready = await self.fitter.fit(pen, inputs, setup.window, message.time.created)
         if ready is None:
             return
         if (failure := too_large(ready)) is not None:
             await record_failed_turn(pen, message, Ending(failure=failure), mint.now())
             return
+        ready = await _changed(ready, setup.plugins, described)
         earlier = latest_calls(ready.inputs.history, action.user)
         settlement = self.settlements.settlement(pen, view, setting, rules, toolbox, earlier)
         settlement.is_last, settlement.schema = ready.inputs.is_last, ready.inputs.schema
@@ -89,10 +105,21 @@ class Preparation(msgspec.Struct, frozen=True):
             ready,
             message,
             settlement,
+            setup.plugins,
             lambda failure: self.fitter.remedy(failure, ready, provider, setup.window),
         )
         await turn.run()
         self.changes.after_turn(view, history, user, turn.files, setup.snapshots)
+
+
+async def _changed(ready: PreparedRequest, plugins: PluginSet, described: tuple[str, ...]) -> PreparedRequest:
+    """The request as plugins change it."""
+    inputs = ready.inputs
+    asked = RequestInput(
+        session_id=inputs.view.session.id, model=inputs.model, agent=inputs.agent.name, message=inputs.user
+    )
+    request, changes = await changed_request(plugins, ready.request, asked)
+    return ready.changed(request, (*described, *changes)) if described or changes else ready
 
 
 def _last_root(history: History) -> str | None:

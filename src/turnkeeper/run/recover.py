@@ -1,7 +1,7 @@
 """Recovery: what dead processes left open is closed at once; what may go on is run when there is time for it."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -13,7 +13,7 @@ from turnkeeper.core.child_tasks import background_tasks
 from turnkeeper.core.next_action import Rest, next_action
 from turnkeeper.core.restores import is_open
 from turnkeeper.model.config import Config
-from turnkeeper.model.refusal import Invalid, NotFound, Refusal
+from turnkeeper.model.refusal import Busy, Invalid, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Owner
 from turnkeeper.outside_code import contained
@@ -35,6 +35,9 @@ RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
 
 AskToContinue: TypeAlias = Callable[[str], Awaitable[bool]]
 """Asks the user whether a session goes on."""
+
+Failed: TypeAlias = MutableMapping[str, str]
+"""The sessions that could not be recovered, with the reasons."""
 
 
 class Left(NamedTuple):
@@ -61,8 +64,14 @@ class TakeOver(msgspec.Struct, frozen=True):
     children: Children
     is_attended: bool = True
 
-    async def all(self, active: frozenset[str], policy: Recovery | None, ask: AskToContinue | None) -> list[Left]:
-        """Close every open turn of a dead process. ``active`` are the sessions that this process runs already."""
+    async def all(
+        self, active: frozenset[str], policy: Recovery | None, ask: AskToContinue | None, failed: Failed | None = None
+    ) -> list[Left]:
+        """Close every open turn of a dead process. ``active`` are the sessions that this process runs already.
+
+        Those that stay open, or whose revert does, are added to ``failed``.
+        """
+        failed = {} if failed is None else failed
         if policy is not None and policy not in RECOVERIES:
             raise Invalid(f"there is no recovery {policy!r:.80}; choose one of {', '.join(RECOVERIES)}")
         left: dict[str, Left] = {}
@@ -72,11 +81,14 @@ class TakeOver(msgspec.Struct, frozen=True):
                 if await self._only_has_children(session_id):
                     left[session_id] = Left(session_id, resumes=False, rests=False)
                 elif await self._is_orphan(session_id):
-                    left[session_id] = await self._take(session_id, await self._goes_on(session_id, policy, ask))
+                    goes_on = await self._goes_on(session_id, policy, ask)
+                    left[session_id] = await self._take(session_id, goes_on, failed)
             except Exception as error:
                 # One that cannot be closed, or that another process took first, must not keep the others open.
                 is_bug = not isinstance(error, Refusal | EngineError)
                 log.warning("session %s was left open and stays so: %s", session_id, error, exc_info=is_bug)
+                if not isinstance(error, Busy):
+                    failed[session_id] = str(error) or type(error).__name__
 
         busy = [key[-1] for key, _ in await self.store.engine.scan(("busy",)) if key[-1] not in active]
         async with anyio.create_task_group() as group:
@@ -84,7 +96,7 @@ class TakeOver(msgspec.Struct, frozen=True):
                 group.start_soon(take, session_id)
         return [left[session_id] for session_id in busy if session_id in left]
 
-    async def _take(self, session_id: str, resumes: bool) -> Left:
+    async def _take(self, session_id: str, resumes: bool, failed: Failed) -> Left:
         # Shielded: one whose turn is still open must not become idle, or it would never be found again.
         with anyio.CancelScope(shield=True):
             pen = await take_pen(self.store, session_id, self.owner)
@@ -94,6 +106,7 @@ class TakeOver(msgspec.Struct, frozen=True):
                 await self.reverts.finish(pen)
             except Refusal as error:  # It stays open, and the next prompt is refused with the same words.
                 log.warning("session %s: %s", session_id, error)
+                failed[session_id] = str(error)
             view = await self.store.journal.view(session_id)
             # A call that waits for the user is theirs to answer, whatever the policy says.
             resumes = resumes and view.turn is None

@@ -54,7 +54,7 @@ class Releases:
             return True
 
     async def finish_all(self) -> None:
-        """Try once to release all of them."""
+        """Try once to release every session that is still owned."""
         for session_id in list(self._pens):
             with suppress(StoreUnavailable):
                 await self.finish(session_id)

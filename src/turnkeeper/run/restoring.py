@@ -7,14 +7,26 @@ from typing import Final, NamedTuple
 import msgspec
 from anyio import to_thread
 
-from turnkeeper.core.revert import NO_TEXT, SAME_LINES, FileStep, Merge, Merging, Trees, file_edits, redo, undo
+from turnkeeper.core.revert import (
+    NO_TEXT,
+    SAME_LINES,
+    FileStep,
+    Merge,
+    Merging,
+    Trees,
+    file_edits,
+    merged_anew,
+    redo,
+    undo,
+)
 from turnkeeper.core.view import Restore
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.restore import OTHER_MODE, FileEdit, FileRestore, FileState
 from turnkeeper.model.session import FileDiff
 from turnkeeper.store.crash import crash_point
+from turnkeeper.workspace import claims
+from turnkeeper.workspace.file_states import blob_name
 from turnkeeper.workspace.restore import READ_AT_ONCE, Progress, Restorer, no_progress, read
-from turnkeeper.workspace.restored_file import blob_name
 from turnkeeper.workspace.snapshots import ShadowRepository
 
 _SNIFFED_BYTES: Final = 8000
@@ -50,6 +62,12 @@ class FileRestoring(msgspec.Struct):
         pending = _pending(done)
         return await self._planned(pending, [*pending.values()], lambda name, now: redo(name, now, pending[name]))
 
+    async def merge_anew(self, files: Iterable[FileRestore]) -> dict[str, FileRestore]:
+        """What becomes of files that others changed after their restore was cut off."""
+        planned = {one.file: one for one in files}
+        known = [FileEdit(before=one.to, after=one.now) for one in planned.values()]
+        return await self._decided(planned, known, lambda name, now: merged_anew(planned[name], now))
+
     async def keep(self) -> None:
         """Keep what planning has stored until the session is removed or its snapshots are."""
         if self.stored:
@@ -59,6 +77,8 @@ class FileRestoring(msgspec.Struct):
         """Bring the files to their new states; those that were left as they are, with the reasons."""
         permissions = await self.repository.permissions() if any(one.now is None for one in files) else {}
         top = self.repository.root
+        # A command of another session that runs meanwhile has not changed these files.
+        claims.add(self.repository.place, self.session_id, [one.file for one in files if one.writes])
         restorer = Restorer(top, self._contents, self.directory, crash_point, permissions, progress)
         return await restorer.restore(files)
 
@@ -101,6 +121,17 @@ class FileRestoring(msgspec.Struct):
         known: Iterable[FileEdit | None],
         decide: Callable[[str, FileState | None], Merging],
     ) -> tuple[FileRestore, ...]:
+        """Decide about each file; those that are known to a redo, or that change."""
+        decided = await self._decided(names, known, decide)
+        found = [decided[name] for name in sorted(decided)]
+        return tuple(one for one in found if one.kind != "unchanged" or one.undone is not None)
+
+    async def _decided(
+        self,
+        names: Iterable[str],
+        known: Iterable[FileEdit | None],
+        decide: Callable[[str, FileState | None], Merging],
+    ) -> dict[str, FileRestore]:
         """Decide about each file. Those behind a link come last: there is none of them if the link goes."""
         now, links = await self._now(sorted(names), _blobs(known))
         decided: dict[str, FileRestore] = {}
@@ -108,8 +139,7 @@ class FileRestoring(msgspec.Struct):
             link = decided.get(links.get(name, ""))
             is_link_gone = link is not None and link.writes and link.to is None
             decided[name] = await self._merged(decide(name, None if is_link_gone else now.get(name)))
-        found = [decided[name] for name in sorted(decided)]
-        return tuple(one for one in found if one.kind != "unchanged" or one.undone is not None)
+        return decided
 
     async def _now(self, names: Sequence[str], known: Collection[str]) -> tuple[dict[str, FileState], dict[str, str]]:
         """The files on disk, and the links that others are behind.

@@ -1,20 +1,17 @@
 """The runtime: everything that runs sessions in this process, put together."""
 
 import logging
-import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
-from random import Random
 
 import anyio
 import anyio.lowlevel
-import msgspec
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from turnkeeper.context.component import ContextComponent
+from turnkeeper.bus import Bus
 from turnkeeper.context.components import Components
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import STOP_S
@@ -24,41 +21,37 @@ from turnkeeper.core.restores import is_pending
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice
-from turnkeeper.model.notification import Delta
+from turnkeeper.model.notification import AnyNotification, Delta
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.model.session import Session
-from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.transport import Network
 from turnkeeper.run.abandon import CallTasks
 from turnkeeper.run.answers import AnswerDoor
-from turnkeeper.run.asking import Responders
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.change_summaries import ChangeSummaries
 from turnkeeper.run.children import Children, ChildSessions
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Coordinator, Outcome
-from turnkeeper.run.directories import Directories, Transport
+from turnkeeper.run.directories import Directories
 from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
+from turnkeeper.run.families import Families
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.open_turns import OpenTurns
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.permission import Asker, QuestionAsker, dismiss_all, reject_all
+from turnkeeper.run.plugin_events import PluginEvents
 from turnkeeper.run.prepare import Preparation
-from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
+from turnkeeper.run.recover import AskToContinue, Failed, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
-from turnkeeper.run.settle import first_error
+from turnkeeper.run.settings import Settings
 from turnkeeper.run.settlements import Settlements
 from turnkeeper.run.snapshot_collection import SnapshotCollection, with_pending_undo
-from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.store.store import Store
-from turnkeeper.tools import load as load_tools
-from turnkeeper.tools.tool import AnyTool
 from turnkeeper.workspace.approvals import Approvals
 from turnkeeper.workspace.config import ProgramSettings
 from turnkeeper.workspace.jobs import Jobs
@@ -69,33 +62,9 @@ from turnkeeper.workspace.snapshots import ShadowRepository, Snapshots
 
 log = logging.getLogger(__name__)
 
+__all__ = ["Runtime", "Settings"]
+
 _numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """How sessions are run here; the defaults are for people, the rest for tests."""
-
-    ask: Asker | None = reject_all
-    """Who is asked for permission in this process. None: requests wait until a client or another process answers."""
-    question: QuestionAsker | None = dismiss_all
-    """Who answers questions of models here. None: they wait likewise."""
-    is_attended: bool = True
-    """Whether these also answer requests that an earlier process left. With ``reject_all`` they never do."""
-    transport: Transport | None = None
-    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
-    random: Callable[[], float] = Random().random
-    titles: bool = True
-    snapshots: bool = True
-    """Whether changes of files are recorded, where the configuration does not forbid it."""
-    hooks: Hooks = msgspec.field(default_factory=Hooks)
-    tools: Callable[[], Sequence[AnyTool]] = load_tools
-    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
-    started_ns: int | None = None
-    """When the program was started; now by default. ``TURNKEEPER_TRUST`` does not trust files that changed since."""
-    config: JsonObject = msgspec.field(default_factory=dict)
-    """Settings that override those of all files, as ``turnkeeper.json`` would have them."""
-    components: Sequence[ContextComponent] = ()
-    """Further Context Components."""
 
 
 class Runtime:
@@ -108,92 +77,40 @@ class Runtime:
         publish: Callable[[Delta], None],
         settings: Settings,
         sessions: ChildSessions,
+        bus: Bus[AnyNotification] | None = None,
     ) -> None:
-        """``sessions`` makes Child Sessions and gives them prompts."""
-        self._store, self._environ = store, settings.environ
+        """``sessions`` makes Child Sessions and gives them prompts. ``bus`` is what plugins hear events from."""
+        self._store, self._settings, self._environ = store, settings, settings.environ
         self.group = group
         """Where all that runs beside its caller lives."""
         self._calls = CallTasks()
+        self._plugin_events = PluginEvents(bus, group, self._calls)
         self._network = Network(settings.environ)
         self.components = Components()
         for component in settings.components:
             self.components.register(component)
-        transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
         self.snapshots = Snapshots(settings.environ, store.mint.now, partial(with_pending_undo, store))
-        self.directories = Directories(
-            transport,
-            settings.tools,
-            settings.environ,
-            self.outputs,
-            group=group,
-            snapshots=self.snapshots if settings.snapshots else None,
-            started_ns=settings.started_ns,
-            own=ProgramSettings(settings.config),
-        )
+        self.directories = self._new_directories()
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
+        self.responders = settings.responders
+        """Who answers requests to the user in this process."""
+        self.owner = this_process().but(runtime=str(next(_numbers)))
+        """What the log names as the owner of the sessions that are run here."""
         self._interrupted: set[str] = set()
-        world = Surroundings(
-            mint=store.mint,
-            publish=publish,
-            sleep=settings.sleep,
-            random=settings.random,
-            is_interrupted=self._interrupted.__contains__,
-        )
+        self._resuming: set[str] = set()
+        """Sessions whose cut-off turn goes on when they are run next."""
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
         self._changes = ChangeSummaries(store, group)
-        fitter = ContextFitter(store, self.directories.setup)
-        is_attended = settings.is_attended and settings.ask is not reject_all
-        responders = Responders(permission=settings.ask, question=settings.question, is_attended=is_attended)
-        self.children = Children(
-            store,
-            sessions,
-            run=self.run,
-            wake=self.wake,
-            stop=lambda session_id: group.start_soon(self.interrupt, session_id),
-            is_active=lambda session_id: session_id in self.active,
-            is_attended=is_attended,
-        )
-        settlements = Settlements(
-            store=store,
-            group=group,
-            calls=self._calls,
-            world=world,
-            responders=responders,
-            door=AnswerDoor(store, self.approvals),
-            environ=settings.environ,
-            children=self.children,
-            jobs=self.jobs,
-        )
-        begun = self._titles.begin if settings.titles else None
-        boundary = Boundary(store, settings.environ, self.components)
-        setup, changes = self.directories.setup, self._changes
-        preparation = Preparation(store, world, setup, settlements, boundary, fitter, changes, begun)
-        open_turns = OpenTurns(store, world, setup, settlements, changes, begun)
-        compaction = Compaction(store, world, self.directories.setup, settings.hooks)
-        self.owner = this_process().but(runtime=str(next(_numbers)))
-        """What the log names as the owner of the sessions that are run here."""
+        self.children = self._new_children(sessions)
         self._releases = Releases(group, settings.sleep, self.wake)
         self.reverts = Reverts(store, self._histories, self._repository)
-        self._drain = Drain(
-            store,
-            self._histories,
-            self.owner,
-            preparation,
-            open_turns,
-            compaction,
-            fitter,
-            self._releases,
-            self.reverts,
-            self.children,
-            is_attended,
-        )
+        self._drain = self._new_drain(publish)
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
         self._coordinator = Coordinator(group, self._run_drain)
-        self._resuming: set[str] = set()
-        """Sessions whose cut-off turn goes on when they are run next."""
+        self._families = Families(store, self._coordinator, self._releases, self.children, self.jobs, self._interrupted)
         self._taking_over = TakeOver(
             store,
             self._histories,
@@ -201,7 +118,69 @@ class Runtime:
             lambda place: self.directories.catalog(place)[0],
             self.reverts,
             self.children,
-            is_attended=is_attended,
+            is_attended=self.responders.is_attended,
+        )
+
+    def _new_directories(self) -> Directories:
+        settings = self._settings
+        return Directories(
+            settings.transport or self._network.provider,
+            settings.tools,
+            settings.environ,
+            self.outputs,
+            group=self.group,
+            snapshots=self.snapshots if settings.snapshots else None,
+            started_ns=settings.started_ns,
+            own=ProgramSettings(settings.config),
+            plugins=self._plugin_events.host(settings),
+        )
+
+    def _new_children(self, sessions: ChildSessions) -> Children:
+        return Children(
+            self._store,
+            sessions,
+            run=self.run,
+            wake=self.wake,
+            stop=lambda session_id: self.group.start_soon(self.interrupt, session_id),
+            is_active=lambda session_id: session_id in self.active,
+            is_attended=self.responders.is_attended,
+        )
+
+    def _new_drain(self, publish: Callable[[Delta], None]) -> Drain:
+        """The loop with everything that it calls."""
+        store, settings, setup, changes = self._store, self._settings, self.directories.setup, self._changes
+        world = Surroundings(
+            mint=store.mint,
+            publish=publish,
+            sleep=settings.sleep,
+            random=settings.random,
+            is_interrupted=self._interrupted.__contains__,
+        )
+        settlements = Settlements(
+            store=store,
+            group=self.group,
+            calls=self._calls,
+            world=world,
+            responders=self.responders,
+            door=AnswerDoor(store, self.approvals),
+            environ=settings.environ,
+            children=self.children,
+            jobs=self.jobs,
+        )
+        begun = self._titles.begin if settings.titles else None
+        boundary, fitter = Boundary(store, settings.environ, self.components), ContextFitter(store, setup)
+        return Drain(
+            store,
+            self._histories,
+            self.owner,
+            Preparation(store, world, setup, settlements, boundary, fitter, changes, begun),
+            OpenTurns(store, world, setup, settlements, changes, begun),
+            Compaction(store, world, setup, settings.hooks),
+            fitter,
+            self._releases,
+            self.reverts,
+            self.children,
+            self.responders.is_attended,
         )
 
     def wake(self, session_id: str) -> None:
@@ -278,29 +257,7 @@ class Runtime:
 
         Whether one was running here. Background jobs are told to end, and are not waited for.
         """
-        family = [session_id, *(one for one in await self._family_below(session_id) if one != session_id)]
-        for one in family:
-            self.jobs.end_session(one)
-            self._interrupted.add(one)
-        stopped: list[bool] = []
-
-        async def stop(one: str) -> None:
-            stopped.append(await self._coordinator.interrupt(one) or await self._releases.finish(one))
-
-        try:
-            async with anyio.create_task_group() as group:
-                for one in family:  # Parents first: none goes on with what came of a Child Session.
-                    group.start_soon(stop, one)
-        except BaseExceptionGroup as errors:
-            raise first_error(errors) from errors
-        finally:
-            self._interrupted.difference_update(family)
-        return any(stopped)
-
-    async def _family_below(self, session_id: str) -> list[str]:
-        """The Child Sessions that work for a session. The log is read only if it may have some."""
-        known = self._store.journal.cache.view(session_id)
-        return [] if known is None or not known.children else await self.children.running_below(session_id)
+        return await self._families.interrupt(session_id)
 
     async def forget(self, session_id: str) -> None:
         """Stop a session that is to be removed, and let go of what is held of it."""
@@ -323,6 +280,7 @@ class Runtime:
         if waiting.cancelled_caught:
             log.error("these sessions did not stop within %g s: %s", timeout_s, ", ".join(sorted(self.active)))
         await self.jobs.aclose()
+        await self._plugin_events.aclose()
         await self._releases.finish_all()
         await self._network.aclose()
 
@@ -350,6 +308,16 @@ class Runtime:
     async def agent(self, name: str | None, place: ProjectPlace) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
         return self.directories.config(place).agent(name)
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of the program."""
+        return self._environ
+
+    @property
+    def home(self) -> Path:
+        """The user's home directory."""
+        return Path(self._environ.get("HOME") or Path.home())
 
     async def rules(self, session: Session) -> Ruleset:
         """The rules of a session: those of its agent, then its own. Raises Invalid if there is no such agent."""
@@ -381,14 +349,16 @@ class Runtime:
         await anyio.lowlevel.checkpoint()
         setup.provider(model)
 
-    async def take_over(self, policy: Recovery | None = None, *, ask: AskToContinue | None = None) -> list[Left]:
+    async def take_over(
+        self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
+    ) -> list[Left]:
         """Close what dead processes left open; the sessions that were found, to be given to ``resume_taken_over``.
 
         A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
         session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
-        ``rest`` waits for the user, ``ask`` asks.
+        ``rest`` waits for the user, ``ask`` asks. Those that could not be closed are added to ``failed``.
         """
-        left = await self._taking_over.all(self.active, policy, ask)
+        left = await self._taking_over.all(self.active, policy, ask, failed)
         self._resuming |= {one.session_id for one in left if one.resumes}
         return left
 
@@ -408,19 +378,13 @@ class Runtime:
 
     async def wait_family(self, session_id: str) -> Outcome:
         """Wait until a session rests and no Child Session of this process works for it in the background."""
-        outcome = Outcome(kind="rested")
-        while True:
-            now = await self.wait(session_id)
-            outcome = now if now.reason or now.kind != "rested" else outcome
-            below = [one for one in await self.children.running_below(session_id) if one in self.active]
-            if not below and session_id not in self.active:
-                return outcome
-            for one in below:
-                await self.wait(one)
+        return await self._families.wait(session_id)
 
-    async def recover(self, policy: Recovery | None = None, *, ask: AskToContinue | None = None) -> list[str]:
+    async def recover(
+        self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
+    ) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found."""
-        left = await self.take_over(policy, ask=ask)
+        left = await self.take_over(policy, ask=ask, failed=failed)
         await self.resume_taken_over(left)
         return [one.session_id for one in left]
 

@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import anyio
 import msgspec
 from anyio import to_thread
 
+from turnkeeper.core.answers import DISMISSED, REJECTED
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
 from turnkeeper.core.next_action import DETACHED
@@ -28,6 +30,9 @@ from turnkeeper.model.question import Question, QuestionRequest
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
+from turnkeeper.plugins import calls
+from turnkeeper.plugins.plugin_set import NONE as NO_PLUGINS
+from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.run.abandon import StartsTasks, run_or_abandon
 from turnkeeper.run.asking import Asking, WaitingCall
 from turnkeeper.run.discovery import Discovery
@@ -54,6 +59,9 @@ from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
 
 log = logging.getLogger(__name__)
+
+BASH: Final = "bash"
+PLUGIN_DENIED: Final = "The plugin {names} denies this call; the user was not asked, and asking again will not help."
 
 
 class Settlement(msgspec.Struct):
@@ -92,6 +100,7 @@ class Settlement(msgspec.Struct):
     """The events by which another agent is given a prompt."""
     delegate: Callable[[WaitingCall, ToolPart], Delegation] | None = None
     """How a call hands its work to a Child Session."""
+    plugins: PluginSet = NO_PLUGINS
     goes_on_when_rejected: bool = False
     """Whether the model goes on after the user rejected a call without a word."""
     is_interrupted: Callable[[], bool] = lambda: True
@@ -229,12 +238,19 @@ class _Call(WaitingCall):
             return self._failed(f"The tool failed: {type(error).__name__}: {error}".removesuffix(": "), {})
 
     async def _run(self, is_doom_loop: bool) -> ToolState:
-        part = self.part
+        part, turn = self.part, self._turn
         delegation = self._delegation
         if is_doom_loop and not (delegation is not None and await delegation.is_begun()):
             await self._ask("doom_loop", (part.tool,), always=(part.tool,), metadata={"input": dict(part.state.input)})
-        turn = self._turn
-        done = self._completed(await turn.toolbox.run(part.tool, part.state.input, self._context(), turn.bounds))
+        plugged = calls.PluggedCall(turn.plugins, part.tool, part.session_id, part.call_id)
+        given, changed_by = await plugged.arguments(part.state.input)
+        context = self._context()
+        if part.tool == BASH:
+            environ = await plugged.environ(turn.environ, turn.directory)
+            context = msgspec.structs.replace(context, environ=environ)
+        after = partial(plugged.result, given)
+        bound = await turn.toolbox.run(part.tool, given, context, turn.bounds, after)
+        done = self._completed(bound, {"arguments": given, "changedBy": changed_by} if changed_by else {})
         storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
         return done
 
@@ -312,10 +328,15 @@ class _Call(WaitingCall):
             metadata=metadata,
             tool=self._asked_by(),
         )
+        if open_patterns:
+            status, by = await calls.permission(self._turn.plugins, request.but(patterns=open_patterns))
+            if status.status == "deny":
+                raise ToolFailure(PLUGIN_DENIED.format(names=", ".join(by)))
+            open_patterns = () if status.status == "allow" else open_patterns
         async with self._waiting() if open_patterns else nullcontext():
             reply = await asking.permission(self, request, open_patterns)
         if reply.answer == "reject":
-            raise Rejected(reply.feedback)
+            raise Rejected(REJECTED[reply.absence], reply.feedback)
 
     async def _question(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
         self._check_open()
@@ -328,7 +349,7 @@ class _Call(WaitingCall):
         async with self._waiting():
             reply = await self._turn.asking.question(self, request)
         if reply.answers is None:
-            raise Rejected(words="The user dismissed the questions.")
+            raise Rejected(DISMISSED[reply.absence])
         return reply.answers
 
     def _waiting(self) -> AbstractAsyncContextManager[None]:
@@ -360,9 +381,10 @@ class _Call(WaitingCall):
         if self._is_left:
             raise ToolFailure("The call was interrupted.")
 
-    def _completed(self, bound: BoundOutput) -> ToolState:
+    def _completed(self, bound: BoundOutput, more: JsonObject) -> ToolState:
+        """The state of a call that succeeded. ``more`` is added to its metadata."""
         output = bound.output
-        title, metadata = clean(output.title), clean_object(output.metadata)
+        title, metadata = clean(output.title), clean_object({**output.metadata, **more})
         return completed(self.part, self._now(), clean(output.output), title=title, metadata=metadata).but(
             attachments=tuple(map(self._file, output.attachments)) or None,
             withheld=tuple(map(self._file, bound.withheld)) or None,

@@ -61,6 +61,13 @@ class TurnSetting(msgspec.Struct, frozen=True):
         return cls(place, setup, agent, user.message, mentions, PlanFile.of(session, place, environ))
 
 
+def session_rules(setup: DirectorySetup, plan: PlanFile, agent: Agent, session: Session) -> Ruleset:
+    """The rules of an agent in a session, for paths as tools write them."""
+    given = rooted(merge(agent.permission, session.permission or ()), setup.top)
+    own = plan.rules(given, agent, session)
+    return protected(freed(own, (*setup.free(session.id), *plan.outside)), setup.own)
+
+
 class Settlements(msgspec.Struct, frozen=True):
     """Makes the settlement of each turn."""
 
@@ -76,10 +83,7 @@ class Settlements(msgspec.Struct, frozen=True):
 
     def rules(self, turn: TurnSetting, view: SessionView, allowed: Ruleset = ()) -> Ruleset:
         """The rules of a turn. The agents that its prompt names, and what is ``allowed``, need no permission."""
-        setup, plan = turn.setup, turn.plan
-        given = rooted(merge(turn.agent.permission, view.session.permission or ()), setup.top)
-        own = plan.rules(given, turn.agent, view.session)
-        rules = protected(freed(own, (*setup.free(view.session.id), *plan.outside)), setup.own)
+        rules = session_rules(turn.setup, turn.plan, turn.agent, view.session)
         if self.responders.question is dismiss_all:  # A question that nobody can answer is better not asked.
             rules = (*rules, Rule(permission="question", pattern="*", action="deny"))
         return merge(rules, mentioned(turn.mentions), allowed)
@@ -119,6 +123,7 @@ class Settlements(msgspec.Struct, frozen=True):
             plan=turn.plan.path,
             handed_over=hand_over,
             delegate=partial(CallDelegation, self.children, pen, caller),
+            plugins=setup.plugins,
             goes_on_when_rejected=setup.goes_on_when_rejected,
             is_interrupted=lambda: world.is_interrupted(session_id),
         )

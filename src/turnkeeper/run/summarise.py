@@ -30,6 +30,10 @@ from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
+from turnkeeper.plugins.hooks import COMPACTING
+from turnkeeper.plugins.payloads import CompactingInput, CompactingOutput
+from turnkeeper.plugins.plugin_set import NONE as NO_PLUGINS
+from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.providers.one_shot import OneShotAnswer, ask
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.turn import Surroundings
@@ -54,7 +58,7 @@ def _goes_on(session_id: str, overflow: bool) -> bool:
 
 
 class Hooks(msgspec.Struct, frozen=True):
-    """Where a plugin may change a compaction; by default nothing is changed."""
+    """Where the program may change a compaction, before plugins do; by default nothing is changed."""
 
     compacting: Callable[[str, Draft], Draft] = _as_it_is
     """opencode's ``experimental.session.compacting``: session and draft in, draft out."""
@@ -79,6 +83,7 @@ class Summariser(msgspec.Struct):
     agent: Agent
     message_id: str
     hooks: Hooks
+    plugins: PluginSet = NO_PLUGINS
     _bills: list[UsageRecorded] = msgspec.field(default_factory=list)
     _calls: int = 0
 
@@ -89,7 +94,7 @@ class Summariser(msgspec.Struct):
         texts = [serialise(entry) for entry in split.head]
         head = estimate("\n\n".join(texts)) + estimate(split.previous or "")
         terms = contract(split.head, (*split.tail, *split.pending), todos, target(room, head), split.previous)
-        draft = self.hooks.compacting(session_id, Draft())
+        draft = await self._draft(session_id)
         own = (usable(self.model.limits, window) or ROOM) - terms.tokens_max * 3
         pieces = chunks(texts, max(own, terms.tokens_max) * CHARS_PER_TOKEN)
         previous = split.previous
@@ -102,6 +107,16 @@ class Summariser(msgspec.Struct):
         said = answer.text if problem is None else None
         found = final_text(said, terms, split.head, previous, verbatim(texts, split.previous), tokens_max=head)
         return Written(text=found, problem=problem, bills=tuple(self._bills))
+
+    async def _draft(self, session_id: str) -> Draft:
+        """What the program and then the plugins add."""
+        draft = self.hooks.compacting(session_id, Draft())
+        given, asked = (
+            CompactingOutput(context=[*draft.context], prompt=draft.prompt),
+            CompactingInput(session_id=session_id),
+        )
+        found, _ = await self.plugins.trigger(COMPACTING, asked, given, session_id=session_id)
+        return Draft(context=tuple(found.context), prompt=found.prompt)
 
     async def _answer(self, asked: str) -> OneShotAnswer:
         """The summariser's answer, asked for once more if the first cannot be used."""

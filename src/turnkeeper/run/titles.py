@@ -20,6 +20,7 @@ from turnkeeper.model.parts import SubtaskPart
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
 from turnkeeper.outside_code import contained
+from turnkeeper.plugins.requests import AroundProvider
 from turnkeeper.providers.one_shot import ask
 from turnkeeper.run.directories import Directories
 from turnkeeper.store.store import Store
@@ -68,8 +69,9 @@ class Titles:
             agent = setup.agents.get(TITLE)
             if agent is None:
                 return None, []
-            model = setup.find(agent.choice) if agent.choice else self._directories.small_model(place, used)
-            answer = await ask(setup.provider(model), _request(history, model, agent))
+            model = setup.find(agent.choice) if agent.choice else await self._directories.small_model(place, used)
+            provider = AroundProvider(setup.provider(model), setup.plugins, "title", session_id)
+            answer = await ask(provider, _request(history, model, agent))
         except Refusal as refusal:
             log.info("no model can be asked for the title of %s: %s", session_id, refusal)
             return own_title(history), []

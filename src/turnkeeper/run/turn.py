@@ -23,15 +23,20 @@ from turnkeeper.model.event import Event, PartRecorded, TurnStarted
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.parts import TextPart, ToolPart
+from turnkeeper.model.parts.base import Span
 from turnkeeper.model.status import BUSY, Retrying
 from turnkeeper.model.stream import StreamEvent, ToolInputStart
 from turnkeeper.outside_code import StrayExit
+from turnkeeper.plugins.hooks import TEXT_COMPLETE
+from turnkeeper.plugins.payloads import TextCompleteInput, TextCompleteOutput
+from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.settle import Settlement, first_error
 from turnkeeper.store.engine import StoreUnavailable
+from turnkeeper.text.surrogates import clean
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -56,11 +61,13 @@ class Turn:
         sent: PreparedRequest,
         message: AssistantMessage,
         settlement: Settlement,
+        plugins: PluginSet,
         remedy: Callable[[Failure], Sequence[Event]],
     ) -> None:
         """``remedy`` gives the events that are recorded with a failure so that the next turn does better."""
         self._pen, self._world, self._provider, self._sent = pen, world, provider, sent
         self._settlement, self._snapshots, self._remedy = settlement, settlement.snapshots, remedy
+        self._plugins = plugins
         self._snapshots.record = self._record_snapshot
         inputs = sent.inputs
         self._attempts = Attempts(
@@ -80,7 +87,7 @@ class Turn:
         """Whether the answer was read to its end, and how many of its calls are not settled yet."""
 
     async def run(self) -> None:
-        """Run the turn to its end, which the pen then holds. One that is cancelled or broken has its end in the log."""
+        """Run the turn to its end, which the pen then holds. The end of a cancelled or broken turn is in the log."""
         started = TurnStarted(message=self._attempts.message, prefix=self._sent.prefix)
         view = await self._pen.append(started, at="attempt")
         self._attempts.placed(view.seq)
@@ -192,12 +199,30 @@ class Turn:
                         await self._pen.flush(at="record")
                         self._world.publish(act)
                     else:
-                        self._pen.hold(act)
+                        await self._hold(act)
             finally:
                 # If the store takes no writes now: the Scribe says each event only once.
                 self._pen.hold(*(act for act in left if not isinstance(act, Delta)))
             if not self._attempts.may_wait(self._pen.held):
                 await self._pen.flush(at="record")
+
+    async def _hold(self, event: Event) -> None:
+        """Hold an event of the Scribe: a text that has ended as plugins change it."""
+        match event:
+            case PartRecorded(part=TextPart(time=Span(end=int())) as part) if self._plugins.has(TEXT_COMPLETE.name):
+                try:
+                    event = PartRecorded(part=await self._completed(part))
+                finally:
+                    # If it is stopped meanwhile, the text is recorded as it is: the Scribe says it only once.
+                    self._pen.hold(event)
+            case _:
+                self._pen.hold(event)
+
+    async def _completed(self, part: TextPart) -> TextPart:
+        asked = TextCompleteInput(session_id=part.session_id, message_id=part.message_id, part_id=part.id)
+        given = TextCompleteOutput(text=part.text)
+        changed = await self._plugins.trigger(TEXT_COMPLETE, asked, given, session_id=part.session_id)
+        return part.but(text=clean(changed.output.text)) if changed.by else part
 
     async def _wait_to_retry(self, retry: Retry) -> None:
         """Record that there is another attempt, take back what the failed one said, and wait."""

@@ -104,7 +104,7 @@ class TurnSnapshots:
         await self._act(part_id)
 
     def wrote(self, path: Path) -> None:
-        """Note that a call is about to write a file. Other sessions are told, too: it is none of theirs."""
+        """Note that a call is about to write a file, so that no other session claims the change."""
         if self._repository is not None:
             real = Path(os.path.realpath(path.parent), path.name)
             names = names_below(str(self._repository.root), (str(real), os.path.realpath(path)))

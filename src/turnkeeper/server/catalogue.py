@@ -1,12 +1,14 @@
 """Catalogue: the settings, agents, providers and models of a directory, as clients receive them."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from turnkeeper.core.agents import listed
 from turnkeeper.model.agent import Agent
+from turnkeeper.model.command import Command
 from turnkeeper.model.config import Config, ProviderConfig
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Ruleset
@@ -18,15 +20,15 @@ from turnkeeper.server.mask import Mask
 from turnkeeper.server.service import Service
 from turnkeeper.workspace import auth, paths
 from turnkeeper.workspace.auth import Credentials
-from turnkeeper.workspace.config import LoadedSettings, SettingsCache
+from turnkeeper.workspace.config import LoadedSettings
 from turnkeeper.workspace.project import ProjectPlace
 
 SHOWN: Final = ("$schema", "autoupdate", "layout", "share", "snapshot", "username")
 """Settings that only clients use and that hold no secrets; they are sent as they are written."""
 
 
-OURS: Final = frozenset({"catalog", "recovery", "timezone"})
-"""Settings that opencode does not have; clients do not receive them."""
+OURS: Final = frozenset({"catalog", "mcp", "recovery", "timezone"})
+"""Settings that clients do not receive: opencode does not have them, or, of MCP servers, they are full of secrets."""
 
 
 class AgentEntry(Value):
@@ -54,16 +56,15 @@ class Catalogue:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._environ = service.options.environ
-        self._reader = SettingsCache(self._environ)
         self._answers: dict[tuple[str, str], tuple[Catalog, object, bytes]] = {}
 
     def config(self, place: ProjectPlace) -> JsonObject:
         """The effective settings of a directory, without secrets."""
-        return shown(self._reader.load(place.directory, place.worktree), self.mask(place))
+        return shown(self._settings(place.directory, place.worktree), self.mask(place))
 
     def mask(self, place: ProjectPlace) -> Mask:
         """The mask that hides the secrets of a directory's settings."""
-        filled = self._reader.load(place.directory, place.worktree).filled
+        filled = self._settings(place.directory, place.worktree).filled
 
         def is_model(name: str) -> bool:
             provider_id, _, model_id = name.partition("/")
@@ -78,8 +79,11 @@ class Catalogue:
     def user_config(self) -> JsonObject:
         """The user's own settings, without secrets."""
         folder = paths.config(self._environ)
-        loaded = self._reader.load(folder, folder)
+        loaded = self._settings(folder, folder)
         return shown(loaded, Mask(loaded.filled))
+
+    def _settings(self, directory: Path, worktree: Path) -> LoadedSettings:
+        return self._service.turnkeeper.runtime.directories.settings(directory, worktree)
 
     def configured(self, place: ProjectPlace) -> bytes:
         """The providers that can be used, as JSON."""
@@ -93,6 +97,11 @@ class Catalogue:
         """All agents: the default one first, then by name."""
         known, mask = self._service.turnkeeper.runtime.directories.config(place), self.mask(place)
         return [masked(agent_entry(one), mask) for one in listed(known.agents, known.agent(None).name)]
+
+    async def commands(self, place: ProjectPlace) -> list[Command]:
+        """The commands that clients can send, by name. Actions are left out: clients have their own, so named."""
+        known, mask = await self._service.turnkeeper.runtime.directories.commands(place), self.mask(place)
+        return [masked_command(one, mask) for one in known.values() if one.kind == "prompt"]
 
     def _cached(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
         _, catalog = self._service.turnkeeper.runtime.directories.catalog(place)
@@ -148,6 +157,12 @@ def masked(agent: AgentEntry, mask: Mask) -> AgentEntry:
     name = f"{agent.model.provider_id}/{agent.model.model_id}" if agent.model else ""
     model = agent.model if mask.choice(name) == name else None
     return agent.but(**texts, permission=rules, options=mask.json(agent.options), model=model)
+
+
+def masked_command(command: Command, mask: Mask) -> Command:
+    """A command without the values that the configuration took from variables and files."""
+    texts = {name: text and mask.text(text) for name in ("template", "description") if (text := getattr(command, name))}
+    return command.but(**texts, model=mask.choice(command.model) if command.model is not None else None)
 
 
 def _without_secrets(answer: Json, mask: Mask, *, has_names: bool = False) -> Json:

@@ -18,7 +18,7 @@ class Peer:
         self._owner: Owner = "unknown"
 
     async def owner(self) -> "Owner":
-        """Who holds the connection; asked once if it can be told, because a connection stays with its holder."""
+        """What holds the other end of the connection. The answer is cached: a connection stays with its holder."""
         if self._owner == "unknown":
             guards = OF_MODELS.guards()
             if guards is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.lowlevel
 
+from turnkeeper.core import flags
 from turnkeeper.model.refusal import Conflict, Forbidden, Invalid, Refusal
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
@@ -101,6 +102,8 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
     async with anyio.create_task_group() as group:
         group.start_soon(server.watch)
         group.start_soon(service.turnkeeper.run_answered)
+        if flags.WATCHER.is_on(service.options.environ):
+            group.start_soon(service.turnkeeper.runtime.directories.watch, anyio.sleep)
         try:
             yield app
         finally:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from turnkeeper.core.answers import NotAsked
 from turnkeeper.core.limits import ANSWERS_POLL_S
 from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
-from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, Reply
+from turnkeeper.model.permission import Absence, PermissionAnswer, PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.answers import AnswerDoor
@@ -40,21 +40,27 @@ async def reply(
     answer: PermissionAnswer,
     *,
     message: str | None = None,
+    absence: Absence | None = None,
     session_id: str | None = None,
 ) -> str:
     """Answer a permission request; the session that it belongs to. Raises NotAsked and Conflict as the door does."""
     found = await _session_of(door.store, request_id, session_id)
-    await door.reply(found, request_id, Reply(answer=answer, feedback=message))
+    await door.reply(found, request_id, Reply(answer=answer, feedback=message, absence=absence))
     return found
 
 
 async def answer_questions(
-    door: AnswerDoor, request_id: str, answers: Sequence[Sequence[str]] | None, *, session_id: str | None = None
+    door: AnswerDoor,
+    request_id: str,
+    answers: Sequence[Sequence[str]] | None,
+    *,
+    absence: Absence | None = None,
+    session_id: str | None = None,
 ) -> str:
     """Answer questions, or dismiss them (None); the session that they belong to."""
     found = await _session_of(door.store, request_id, session_id)
     given = tuple(map(tuple, answers)) if answers is not None else None
-    await door.answer(found, request_id, QuestionReply(answers=given))
+    await door.answer(found, request_id, QuestionReply(answers=given, absence=absence))
     return found
 
 

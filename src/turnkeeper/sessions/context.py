@@ -49,6 +49,8 @@ class RequestMade(Value):
     percent: int | None
     cause: str | None
     note: str | None
+    changes: tuple[str, ...]
+    """What plugins changed in it, each as ``plugin: what``."""
 
 
 class ContextReport(Value):
@@ -96,6 +98,7 @@ async def report(store: Store, session_id: str) -> ContextReport:
                         percent=reuse_percent(prefix),
                         cause=prefix.cause,
                         note=prefix.note,
+                        changes=prefix.changes,
                     )
                 )
             case _:

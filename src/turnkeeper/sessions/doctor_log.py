@@ -5,10 +5,11 @@ from typing import NamedTuple
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Damaged
 from turnkeeper.core.projector import apply
+from turnkeeper.core.search_text import named_title
 from turnkeeper.core.view import SessionView
 from turnkeeper.sessions.diagnosis import ProblemKind
 from turnkeeper.store import documents, keys
-from turnkeeper.store.documents import DocumentWrites, named_title
+from turnkeeper.store.documents import DocumentWrites
 from turnkeeper.store.engine import Engine, Key
 
 PAGE = 1000

@@ -1,7 +1,7 @@
 """Examine the project documents: a cache of the worktree of each project.
 
 They are derived from no event. Readers do without a missing one; ``fix`` writes it again from the sessions of the
-project. One that cannot be read is reported.
+project. A document that cannot be read is reported.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,16 @@
-"""Expand the mentions of a template: ``@name`` becomes the file or directory of that name, or else the agent."""
+"""Mentions in a text: ``@name`` becomes the file or folder of that name, or else the agent.
+
+| Mention | Part |
+|---|---|
+| ``@path`` | the file or the listing of the folder |
+| ``@path#10``, ``@path#10-20`` | these lines of the file; also ``@path:10``, ``@path:10-20`` |
+| ``@path#Symbol`` | the file, with a note about which symbol of it is meant |
+| ``@agent`` | the agent |
+"""
 
 import os
-from collections.abc import Container
+import re
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,26 +22,61 @@ from turnkeeper.sessions.attach import DIRECTORY, TEXT
 from turnkeeper.workspace.project import ProjectPlace
 
 CLOSING: Final = ")]}>:;!?\"'"
+SYMBOL: Final = "The user means the symbol {symbol} of {file}. The whole file is attached: find the symbol in it."
+_LINES: Final = re.compile(r"L?([1-9]\d{0,8})(?:-L?([1-9]\d{0,8}))?")
 
 
-async def expand(template: str, place: ProjectPlace, agents: Container[str], home: Path) -> tuple[PartInput, ...]:
-    """The parts of a prompt: the text of the template, then the files and agents that it mentions."""
-    return (TextInput(text=template), *await to_thread.run_sync(_mentioned, template, place, agents, home))
+async def mentioned(text: str, place: ProjectPlace, agents: Container[str], home: Path) -> list[PartInput]:
+    """The files, folders and agents that a text mentions, as parts of a prompt."""
+    return await to_thread.run_sync(_mentioned, text, place, agents, home) if "@" in text else []
+
+
+async def with_mentions(
+    parts: Sequence[PartInput], place: ProjectPlace, agents: Container[str], home: Path
+) -> tuple[PartInput, ...]:
+    """The parts of a prompt; each text that wants it is followed by what it mentions."""
+    found: list[PartInput] = []
+    for part in parts:
+        found.append(part)
+        if isinstance(part, TextInput) and part.mentions:
+            found += await mentioned(part.text, place, agents, home)
+    return tuple(found)
 
 
 def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home: Path) -> list[PartInput]:
-    found: dict[str, PartInput] = {}
+    found: dict[str, list[PartInput]] = {}
     for called in mentions(template):
         # Punctuation after a name usually ends the sentence, unless a file has it in its name.
         for name in dict.fromkeys((called, called.rstrip(CLOSING))):
-            if (path := _existing(name, place, home)) is not None:
-                mime = DIRECTORY if path.is_dir() else TEXT
-                found.setdefault(name, FileInput(mime=mime, filename=name, url=path.as_uri()))
+            parts = _named(name, place, agents, home)
+            if parts:
+                found.setdefault(name, parts)
                 break
-            if name in agents:
-                found.setdefault(name, AgentInput(name=name))
-                break
-    return list(found.values())
+    return [part for parts in found.values() for part in parts]
+
+
+def _named(name: str, place: ProjectPlace, agents: Container[str], home: Path) -> list[PartInput]:
+    """What a name stands for: a path, a piece of a file, or else an agent."""
+    if (path := _existing(name, place, home)) is not None:
+        return [FileInput(mime=DIRECTORY if path.is_dir() else TEXT, filename=name, url=path.as_uri())]
+    if name in agents:
+        return [AgentInput(name=name)]
+    file, mark, piece = _split(name.rstrip(CLOSING))
+    path = _existing(file, place, home) if file and piece else None
+    if path is None or path.is_dir():
+        return []
+    part = FileInput(mime=TEXT, filename=file, url=path.as_uri())
+    if (lines := _LINES.fullmatch(piece)) is not None:
+        return [
+            part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}?start={lines[1]}&end={lines[2] or lines[1]}")
+        ]
+    return [TextInput(text=SYMBOL.format(symbol=piece, file=file), synthetic=True), part]
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    """The file, the mark and the piece of a name. After a colon there are only lines, as in ``run --file``."""
+    file, mark, piece = name.rpartition(":")
+    return (file, mark, piece) if _LINES.fullmatch(piece) else name.rpartition("#")
 
 
 def _existing(name: str, place: ProjectPlace, home: Path) -> Path | None:

@@ -25,8 +25,12 @@ from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt, Subt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.value import encode
+from turnkeeper.plugins.hooks import CHAT_MESSAGE
+from turnkeeper.plugins.payloads import ChatMessageInput, ChatMessageOutput, UserPart
+from turnkeeper.run.directories import DirectoryConfig
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
+from turnkeeper.sessions.mentions import with_mentions
 from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
@@ -44,13 +48,16 @@ class AdmissionResult(NamedTuple):
     message: MessageWithParts | None
 
 
-async def prompt(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Receipt:
+async def prompt(
+    store: Store, runtime: Runtime, session_id: str, prompt: Prompt, *, digest: str | None = None
+) -> Receipt:
     """Resolve the parts of a prompt and admit it. The default agent is that of the session.
 
-    A prompt that is sent again gets the receipt of the first admission. Raises Invalid if the agent or the model is not
+    A prompt that is sent again gets the receipt of the first admission; ``digest`` says what "again" means, if that is
+    not the whole prompt. Raises Invalid if the agent or the model is not
     known or the model has no key, Conflict if the id is used by another message, Busy if too many prompts wait.
     """
-    return (await _admit(store, runtime, session_id, prompt)).receipt
+    return (await _admit(store, runtime, session_id, prompt, digest)).receipt
 
 
 async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> MessageWithParts:
@@ -64,37 +71,41 @@ async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
     return await store.queries.message(session_id, done.receipt.message_id)
 
 
-async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> AdmissionResult:
+async def _admit(
+    store: Store, runtime: Runtime, session_id: str, prompt: Prompt, digest: str | None = None
+) -> AdmissionResult:
     prompt, _ = storable(prompt, Prompt, "the prompt")
     if not 0 < len(prompt.parts) <= PROMPT_PARTS_MAX:
         raise Invalid(f"a prompt needs at least one part, and has {PROMPT_PARTS_MAX} at the most")
     if isinstance(prompt.format, JsonSchemaFormat):
         check_schema(prompt.format.schema)
-    message_id, digest = message_id_of(store, prompt), digest_of(prompt)
+    message_id, digest = message_id_of(store, prompt), digest or digest_of(prompt)
     # A cached view may be old. It is enough to resolve the prompt; the append checks that it is still valid.
     view = store.journal.cache.view(session_id) if prompt.message_id is None else None
     resolved: _Resolved | None = None
     for _ in range(ATTEMPTS_MAX):
         view = view or await store.journal.view(session_id)
-        if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
+        if (known := await known_receipt(store, session_id, message_id, prompt, digest)) is not None:
             return AdmissionResult(known, None)
         if is_pending(view):
             await runtime.commit_revert(session_id)
             view = await store.journal.view(session_id)
         if resolved is None or resolved.session != _settings(view.session, prompt):
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
-        message = _message(store, prompt, message_id, view.session, resolved)
+        message, parts = await _as_plugins_change(
+            runtime, resolved, _message(store, prompt, message_id, view.session, resolved)
+        )
         if not prompt.no_reply:
-            runtime.directories.require(resolved.place, message.model)
+            runtime.directories.require(resolved.place, message.model, resolved.config)
         elif prompt.model is not None:
             runtime.model(prompt.model, resolved.place)
-        admitted = e.PromptAdmitted(message=message, parts=resolved.parts, delivery=prompt.delivery, digest=digest)
+        admitted = e.PromptAdmitted(message=message, parts=parts, delivery=prompt.delivery, digest=digest)
         crash_point("run.before-admit")
         seq = await _append(store, admitted, prompt, view, resolved.instructions)
         crash_point("run.after-admit")
         if seq is not None:
             receipt = Receipt(message_id=message_id, session_id=session_id, seq=seq, delivery=prompt.delivery)
-            return AdmissionResult(receipt, MessageWithParts(info=message, parts=resolved.parts))
+            return AdmissionResult(receipt, MessageWithParts(info=message, parts=parts))
         view = None
     raise Busy(f"session {session_id!r} is given prompts without pause; try again")
 
@@ -104,6 +115,7 @@ class _Resolved(NamedTuple):
 
     session: "_Settings"
     place: ProjectPlace
+    config: DirectoryConfig
     agent: Agent
     parts: tuple[Part, ...]
     fallback: Callable[[], ModelChoice]
@@ -128,24 +140,26 @@ def _settings(session: Session, prompt: Prompt) -> _Settings:
 async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str) -> _Resolved:
     place, config = await runtime.directories.resolve(session.directory)
     who = config.agent(prompt.agent or session.agent)
+    given = await with_mentions(prompt.parts, place, config.agents, runtime.home)
     # Image limits are only needed for files, and the toolbox only for mentions of agents.
-    named = [type(part) for part in prompt.parts]
+    named = [type(part) for part in given]
     limits = limits_of(config.config.attachment.image) if FileInput in named else LIMITS
     read: list[Path] = []
     reads = runtime.directories.reads(session.id)
     resolution = Resolution(store.mint, Attaching(session.id, message_id, place, limits, met=read.append, reads=reads))
     if AgentInput in named or SubtaskInput in named:
         setup = await runtime.directories.setup(place)
-        rules = merge(who.permission, mentioned([part.name for part in prompt.parts if isinstance(part, AgentInput)]))
+        rules = merge(who.permission, mentioned([part.name for part in given if isinstance(part, AgentInput)]))
         has_task = setup.toolbox.find(TASK) is not None and bool(callable_agents(config.agents.values(), rules))
         resolution = Resolution(store.mint, resolution.attaching, who.permission, config.agents, has_task)
-    parts = await resolve(prompt.parts, resolution)
+    parts = await resolve(given, resolution)
     # Files are read concurrently, so the paths are sorted for a fixed order.
     near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
     last = await last_model(store, session)
     return _Resolved(
         session=_settings(session, prompt),
         place=place,
+        config=config,
         agent=who,
         parts=parts,
         fallback=lambda: last or runtime.directories.default_model(place),
@@ -164,6 +178,24 @@ def _message(store: Store, prompt: Prompt, message_id: str, session: Session, re
         system=prompt.system,
         tools=prompt.tools,
     )
+
+
+async def _as_plugins_change(
+    runtime: Runtime, resolved: _Resolved, message: UserMessage
+) -> tuple[UserMessage, tuple[Part, ...]]:
+    """The message as plugins change it. They can neither rename it nor leave it without parts."""
+    plugins = runtime.directories.plugins.now(resolved.place.directory)
+    if not plugins.has(CHAT_MESSAGE.name):
+        return message, resolved.parts
+    session_id, parts = message.session_id, [part for part in resolved.parts if isinstance(part, UserPart)]
+    asked = ChatMessageInput(session_id=session_id, message_id=message.id, agent=message.agent, model=message.model)
+    given = ChatMessageOutput(message=message, parts=parts)
+    changed, by = await plugins.trigger(CHAT_MESSAGE, asked, given, session_id=session_id)
+    if not by or not changed.parts:
+        return message, resolved.parts
+    own = [part.but(session_id=session_id, message_id=message.id) for part in changed.parts]
+    kept = {"id": message.id, "session_id": session_id, "time": message.time, "agent": message.agent}
+    return changed.message.but(**kept), tuple(own)
 
 
 async def _append(
@@ -207,7 +239,7 @@ def message_id_of(store: Store, prompt: Prompt) -> str:
         raise Invalid(str(error)) from error
 
 
-async def _known(store: Store, session_id: str, message_id: str, prompt: Prompt, digest: str) -> Receipt | None:
+async def known_receipt(store: Store, session_id: str, message_id: str, prompt: Prompt, digest: str) -> Receipt | None:
     """The receipt of a prompt that was admitted before under the id of the caller. Raises Conflict."""
     if prompt.message_id is None:
         return None

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 from turnkeeper.core.restores import is_open, is_pending
+from turnkeeper.core.revert_plan import Planned, RevertTarget
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -12,7 +13,6 @@ from turnkeeper.model.refusal import Busy, Invalid
 from turnkeeper.model.restore import Reverted
 from turnkeeper.model.session import Revert
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.reverts import Planned, RevertTarget
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
@@ -69,7 +69,7 @@ async def undo(
 ) -> Reverted:
     """Revert the last prompt and what followed it; once more: the prompt before. Or revert from a message on.
 
-    One that was cut off is finished first. Files that could not be written are tried again before it goes further.
+    A revert that was cut off is finished first. Files that could not be written are tried again before it goes further.
     """
     view = await store.journal.view(session_id)
     target = await _undo_target(store, view, message_id)

@@ -6,6 +6,7 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import Session
+from turnkeeper.plugins import calls
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.run.shell import ShellCommand
 from turnkeeper.sessions.prompt import last_model
@@ -46,13 +47,15 @@ async def shell(
     if model is not None:
         runtime.model(model, place)
     directories = runtime.directories
+    plugins = (await directories.setup(place)).plugins
+    environ = await calls.environ(plugins, directories.environ(config), place.directory, session_id=session.id)
     running = ShellCommand(
         store.mint,
         user,
         command,
         place,
         runtime.group,
-        directories.environ(config),
+        environ,
         directories.bounds(config, session.id),
     )
     await runtime.alone(session.id, running.run)

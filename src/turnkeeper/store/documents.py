@@ -14,18 +14,16 @@ from turnkeeper.core import blobs, entry
 from turnkeeper.core import changes as c
 from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Damaged
-from turnkeeper.core.handles import whole_output
 from turnkeeper.core.limits import LOG_PAGE, TEXT_INDEXED_MAX
 from turnkeeper.core.projector import apply
 from turnkeeper.core.restores import is_open
-from turnkeeper.core.titles import is_default
+from turnkeeper.core.search_text import named_title, searchable
 from turnkeeper.core.view import Admitted, OpenAsk, OpenTurn, Restore, SessionView, ViewState
 from turnkeeper.model.context import Epoch
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.message import AssistantMessage, Message
-from turnkeeper.model.parts import ForeignPart, Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.parts import ForeignPart, Part, ReasoningPart, TextPart
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Idle
 from turnkeeper.model.todo import Todo
@@ -284,11 +282,6 @@ class DocumentWrites:
                 self.documents[keys.extension(turn.message.id, part_id, offset)] = None
 
 
-def named_title(session: Session) -> str | None:
-    """The title for the search index; None for a default title."""
-    return None if is_default(session.title) else session.title
-
-
 def _small(source: ViewState) -> dict[str, Any]:
     """The fields of ``ViewState`` by name. ``Any`` because each has its own type."""
     return {name: getattr(source, name) for name in ViewState.__struct_fields__}
@@ -305,23 +298,6 @@ def _at_work(view: SessionView | None) -> bool:
     if view is None:
         return False
     return view.turn is not None or not isinstance(view.status, Idle) or is_open(view) or bool(view.children)
-
-
-def searchable(part: Part) -> str | None:
-    """The text of a part for the search index; None while the text is streaming."""
-    if isinstance(part, TextPart):  # The most frequent type, and a pattern is three times slower.
-        return part.text if part.time is None or part.time.end is not None else None
-    match part:
-        case ReasoningPart(text=text, time=time):
-            return text if time.end is not None else None
-        case ToolPart(state=ToolCompleted(title=title) as state):
-            return f"{title}\n{whole_output(state)}"  # The whole output, also if the model was shown a part of it.
-        case ToolPart(state=ToolError(error=error)):
-            return error
-        case SubtaskPart(prompt=prompt, description=description):
-            return f"{description}\n{prompt}"
-        case _:
-            return None
 
 
 async def load(engine: Engine, session_id: str) -> tuple[SessionView, str] | None:

@@ -6,15 +6,17 @@ if TYPE_CHECKING:
     from turnkeeper.providers.script import Gate as Gate
     from turnkeeper.providers.script import Script as Script
     from turnkeeper.providers.scripted import Scripted as Scripted
+    from turnkeeper.testing.live_recording import replay_check as replay_check
     from turnkeeper.testing.recording import RecordingChanged as RecordingChanged
     from turnkeeper.testing.recording import recorded as recorded
     from turnkeeper.testing.server import ScriptedServer as ScriptedServer
 
-__all__ = ["Gate", "RecordingChanged", "Script", "Scripted", "ScriptedServer", "recorded"]
+__all__ = ["Gate", "RecordingChanged", "Script", "Scripted", "ScriptedServer", "recorded", "replay_check"]
 
 _PLACES = {
     "providers.script": ("Gate", "Script"),
     "providers.scripted": ("Scripted",),
+    "testing.live_recording": ("replay_check",),
     "testing.recording": ("RecordingChanged", "recorded"),
     "testing.server": ("ScriptedServer",),
 }

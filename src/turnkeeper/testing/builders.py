@@ -309,7 +309,7 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
 
 
 def _history(session_id: str, kept_id: str, gone_id: str, part_id: str, *, seq: int) -> list[Event]:
-    """``seq`` is the number of the second of these events."""
+    """Events that record, change and remove messages and parts. ``seq`` is the number of the second event."""
     kept = a_user(session_id, kept_id)
     revert = Revert(message_id=gone_id, snapshot="tree1")
     before, after = FileState(mode="100644", blob="blob1"), FileState(mode="100755", blob="blob2")

@@ -21,6 +21,7 @@ from turnkeeper.model.prompt import Prompt, Receipt, TextInput
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.plugins.plugin import Limits
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.coordinator import Outcome
 from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
@@ -181,6 +182,7 @@ class StageOptions:
     in_a_hurry: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
     hooks: Hooks = field(default_factory=Hooks)
+    plugin_limits: Limits = field(default_factory=Limits)
 
 
 @asynccontextmanager
@@ -207,6 +209,7 @@ async def stage(
         titles=given.titles,
         snapshots=given.snapshots,
         hooks=given.hooks,
+        plugin_limits=given.plugin_limits,
         tools=lambda: given.tools,
         environ={
             "HOME": str(directory),

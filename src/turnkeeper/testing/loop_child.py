@@ -151,7 +151,7 @@ def asking(
         note(directory / EFFECTS, text)
         return f"did {text}"
 
-    config = {"permission": {"leave": "ask", "works": "ask"}}
+    config = {"permission": {"leave*": "ask", "works": "ask"}}
     options = StageOptions(tools=(a_tool("works", works),), in_a_hurry=True, config=config, ask=ask)
     return stage(url, directory / "place", Rules(), options, mint=mint)
 
@@ -172,11 +172,15 @@ async def live_recovering(url: str, directory: Path) -> None:
 
 
 def paint(place: Path) -> None:
-    """A step that changes, makes and deletes files."""
+    """A step that changes, makes and deletes files, and puts a folder in the place of a link."""
     (place / "changed").write_text("by the agent\n")
     (place / "sub").mkdir()
     (place / "sub/made").write_text("made\n")
     (place / "doomed").unlink()
+    (place / "sub/link").symlink_to("made")
+    (place / "way").unlink()
+    (place / "way").mkdir()
+    (place / "way/in").write_text("inside\n")
 
 
 def prepare_files(place: Path) -> None:
@@ -184,6 +188,7 @@ def prepare_files(place: Path) -> None:
     place.mkdir()
     (place / "changed").write_text("before\n")
     (place / "doomed").write_text("precious\n")
+    (place / "way").symlink_to("changed")
     (place / "edited").write_text("".join(f"line {number}\n" for number in range(9)))
 
 

@@ -101,9 +101,14 @@ class Recorder:
         """The provider of an endpoint, recorded."""
         return _Recording(self._transport(endpoint), self._note)
 
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What was recorded so far."""
+        return tuple(self._exchanges)
+
     def save(self, path: Path) -> None:
         """Write the recording."""
-        found = RecordingFile(version=VERSION, exchanges=tuple(self._exchanges))
+        found = RecordingFile(version=VERSION, exchanges=self.exchanges)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
 

@@ -105,7 +105,7 @@ def locate(content: str, search: str, *, every: bool = False) -> EditMatch | NoM
 
 
 def _places(content: str, candidates: Sequence[str]) -> list[Span]:
-    """Where the candidates of one strategy are. One that lies in another is the same place."""
+    """Where the candidates of one strategy are. A candidate inside another is the same place."""
     places: list[Span] = []
     for candidate in dict.fromkeys(candidates):
         own = _all_occurrences(content, candidate)

@@ -27,8 +27,13 @@ class JsoncError(ValueError):
 
 def parse(text: str) -> Json:
     """Parse JSONC. Raises JsoncError."""
+    return parse_plain(plain(text))
+
+
+def parse_plain(text: str) -> Json:
+    """Parse what ``plain`` made of a text. Raises JsoncError."""
     try:
-        return json.loads(plain(text).removeprefix("\ufeff"), parse_constant=_refuse)
+        return json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise JsoncError(error.msg, error.lineno, error.colno) from error
     except RecursionError as error:

@@ -8,74 +8,18 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from turnkeeper.text.sed_script import only_edits
+from turnkeeper.text.shell_tables import (
+    GIT_OPTIONS,
+    GIT_RUNS,
+    INTERPRETERS,
+    NAMING_VARIABLES,
+    OPTIONS,
+    PREFIXES,
+    RUNNERS,
+    SHELLS,
+)
 from turnkeeper.text.shell_words import SOMETHING, Piece, Word, literal_word
-
-_SHELL_NAMES: Final = "sh bash dash zsh ksh mksh fish ash rbash"
-SHELLS: Final = frozenset(_SHELL_NAMES.split())
-_INTERPRETER_NAMES: Final = (
-    "python python2 python3 pypy pypy3 perl ruby node nodejs php lua luajit tclsh Rscript osascript awk gawk"
-    " mawk nawk expect"
-)
-INTERPRETERS: Final = frozenset(_INTERPRETER_NAMES.split())
-"""Programs that run code from their arguments or their input. The code is not looked into."""
-
-# Words that follow a flag as its value, and how many words stand before the command.
-_PREFIXES: Final[dict[str, tuple[str, int]]] = {
-    "sudo": ("-u -g -h -p -C -T -U -r -t -D -R --user --group --host --prompt --chdir --chroot --role --type", 0),
-    "doas": ("-u -C", 0),
-    "env": ("-u -C --unset --chdir", 0),
-    "nohup": ("", 0),
-    "setsid": ("", 0),
-    "nice": ("-n --adjustment", 0),
-    "ionice": ("-c -n -p --class --classdata", 0),
-    "chrt": ("", 1),
-    "taskset": ("", 1),
-    "time": ("-f -o --format --output", 0),
-    "timeout": ("-s -k --signal --kill-after", 1),
-    "gtimeout": ("-s -k --signal --kill-after", 1),
-    "stdbuf": ("-i -o -e --input --output --error", 0),
-    "command": ("", 0),
-    "builtin": ("", 0),
-    "exec": ("-a", 0),
-    "chroot": ("", 1),
-    "strace": ("-e -o -p -s -u -E -P -a -b -I -O -S -X", 0),
-    "ltrace": ("-e -o -p -s -u -n -a", 0),
-    "busybox": ("", 0),
-    "toybox": ("", 0),
-    "flock": ("-w -E --timeout --conflict-exit-code", 1),
-    "chronic": ("", 0),
-    "unbuffer": ("", 0),
-    "caffeinate": ("-t -w", 0),
-    "systemd-run": ("-p -u --unit --property --slice --uid --gid", 0),
-    "entr": ("", 0),
-    "xargs": (
-        "-I -n -P -L -d -E -s -a -i --max-args --max-procs --max-lines --delimiter --arg-file --max-chars --replace",
-        0,
-    ),
-    "watch": ("-n --interval", 0),
-    "parallel": ("-j -N -n -L -a -S --jobs --delay --retries --joblog --results --arg-file --colsep --sshlogin", 0),
-}
-_GIT_RUNS: Final = re.compile(
-    r"(alias\..*|core\.(pager|editor|sshcommand|fsmonitor|askpass|hookspath|gitproxy)|pager\..*|.*\.(helper|command"
-    r"|cmd|driver|clean|smudge|process|textconv|external|program|editor|path|sshcommand|vcs|uploadpack|receivepack))",
-    re.IGNORECASE,
-)
-# Options whose value is a command, by the program that takes them.
-_OPTIONS: Final = {
-    "tar": "--to-command --use-compress-program --rsh-command --info-script --new-volume-script -I -F",
-    "rsync": "--rsh -e --rsync-path",
-    "rg": "--pre --hostname-bin",
-    "sort": "--compress-program",
-    "man": "-P --pager",
-    "git": "--upload-pack --receive-pack --exec --exec-path --tree-filter --index-filter --msg-filter --env-filter"
-    " --extcmd --open-files-in-pager",
-    "su": "-c --command",
-    "script": "-c --command",
-    "flock": "-c --command",
-    "env": "-S --split-string",
-    "zip": "-TT --unzip-command",
-    "make": "--eval -E",
-}
 
 
 class Carried(NamedTuple):
@@ -101,19 +45,36 @@ def carried(words: tuple[Word, ...]) -> Carried:
         return Carried()
     name, rest = program(words), words[1:]
     found = _SPECIAL[name](rest) if name in _SPECIAL else Carried()
-    if name in _PREFIXES and not found.texts:
+    if name in NAMING_VARIABLES:
+        found = _subscripts(rest)
+    if name in PREFIXES and not found.texts:
         found = _after_prefix(name, rest)
+    if (count := runner_words(words)) and name in RUNNERS:
+        found = found._replace(commands=(*found.commands, *_one(words[count:])))
     if re.fullmatch(r"(python|pypy|ruby|perl|lua|php|node)[\d.]*", name) or name in INTERPRETERS:
         found = Carried(runs_input=not any(_is_operand(word) or word.value.startswith("-") for word in rest[:1]))
         found = found._replace(runs_input=found.runs_input or any(word.value == "-" for word in rest))
-    options = _option_values(rest, _OPTIONS.get(name, "").split())
+    options = _option_values(rest, OPTIONS.get(name, "").split())
     texts, computed = _split_known(options)
     return found._replace(texts=(*found.texts, *texts), computed=(*found.computed, *computed))
 
 
+def runner_words(words: Sequence[Word]) -> int:
+    """How many words stand before the command that another one runs, as in ``poetry run pytest``; 0 if none does."""
+    verbs = RUNNERS.get(program(words), {})
+    if len(words) < 3 or words[1].value not in verbs:
+        return 0
+    place, with_value = 2, verbs[words[1].value].split()
+    while place < len(words) and words[place].value.startswith("-"):
+        if words[place].value == "--":
+            return place + 1
+        place += 2 if words[place].value in with_value else 1
+    return place
+
+
 def _after_prefix(name: str, rest: tuple[Word, ...]) -> Carried:
     """The command behind the flags, assignments and operands of a command such as ``sudo`` or ``timeout``."""
-    flags, operands = _PREFIXES[name]
+    flags, operands = PREFIXES[name]
     with_value = flags.split()
     place = 0
     while place < len(rest):
@@ -175,7 +136,7 @@ def _source(rest: tuple[Word, ...]) -> Carried:
 
 
 def _find(rest: tuple[Word, ...]) -> Carried:
-    """The commands of ``-exec`` and its like. ``-delete`` is told as ``rm`` of the places that are searched."""
+    """The commands of ``-exec`` and its like. ``-delete`` counts as ``rm`` of the places that are searched."""
     commands: list[tuple[Word, ...]] = []
     removed: tuple[Word, ...] = ()
     starts = [word for word in rest[: _first_test(rest)] if not word.value.startswith("-")] or [literal_word(".")]
@@ -217,19 +178,19 @@ def _git(rest: tuple[Word, ...]) -> Carried:
     place = 0
     while place < len(rest) and rest[place].value.startswith("-"):
         setting = rest[place + 1] if rest[place].value == "-c" and place + 1 < len(rest) else None
-        if setting is not None and (key := setting.value.partition("="))[1] and _GIT_RUNS.fullmatch(key[0]):
+        if setting is not None and (key := setting.value.partition("="))[1] and GIT_RUNS.fullmatch(key[0]):
             values.append(_part_of(setting, key[2]))
         place += 2 if rest[place].value in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
     command = [word.value for word in rest[place : place + 2]]
     if command[:1] == ["config"]:
         operands = [word for word in rest[place + 1 :] if not word.value.startswith("-")]
-        if len(operands) > 1 and _GIT_RUNS.fullmatch(operands[0].value):
+        if len(operands) > 1 and GIT_RUNS.fullmatch(operands[0].value):
             values.append(operands[1])
     aliases = [word for word in values if word.is_dynamic or re.match(r"[!/\w.~-]", word.value)]
     texts, computed = _split_known([[_part_of(word, word.value.removeprefix("!"))] for word in aliases])
     inner: tuple[tuple[Word, ...], ...] = ()
-    if command[:1] == ["rebase"]:
-        more, unknown = _split_known(_option_values(rest, ["-x"]))
+    if command and command[0] in GIT_OPTIONS:
+        more, unknown = _split_known(_option_values(rest[place + 1 :], [GIT_OPTIONS[command[0]]]))
         texts, computed = (*texts, *more), (*computed, *unknown)
     if command == ["bisect", "run"]:
         inner = _one(rest[place + 2 :])
@@ -249,12 +210,47 @@ def _tar(rest: tuple[Word, ...]) -> Carried:
     return _texts([[_part_of(word, word.value.partition("exec=")[2])] for word in actions])
 
 
+def _sed(rest: tuple[Word, ...]) -> Carried:
+    """Scripts that run commands or open files, as they are written."""
+    scripts = [word for [word] in _option_values(rest, ["-e", "-f", "--expression", "--file"]) if word]
+    scripts = scripts or [word for word in rest if _is_operand(word)][:1]
+    is_file = any(re.match(r"-[a-zA-Z]*f|--file", word.value) for word in rest)
+    return Carried(computed=tuple(word.source for word in scripts if is_file or not only_edits(_sed_script(word))))
+
+
+def _sed_script(word: Word) -> str:
+    """A script as far as it is known: a variable stands for some text."""
+    if not word.is_dynamic:
+        return word.value
+    return re.sub(r"\$\{[^}]*\}|\$\w+|\$\([^)]*\)", "x", word.source.strip('"'))
+
+
+def _subscripts(rest: tuple[Word, ...]) -> Carried:
+    """Commands in quoted subscripts: ``printf -v 'a[$(rm x)]' y`` runs ``rm x``."""
+    found = [(word, subscript_commands(word.value)) for word in rest if not word.is_dynamic]
+    texts = tuple(text for _, texts in found for text in texts)
+    return Carried(texts=texts, computed=tuple(word.source for word, texts in found if texts))
+
+
+def subscript_commands(text: str) -> list[str]:
+    """The commands of substitutions inside the subscript of a variable, where quotes do not keep them from running."""
+    found = re.findall(r"\[[^\]]*?(?:\$\((.*)\)|`(.*)`)", text, re.DOTALL)
+    return [inner for pair in found for inner in pair if inner]
+
+
 def _su(rest: tuple[Word, ...]) -> Carried:
     return Carried(runs_input=not any(word.value in ("-c", "--command") for word in rest))
 
 
 def _ssh(rest: tuple[Word, ...]) -> Carried:
-    return Carried(runs_input=len([word for word in rest if _is_operand(word)]) <= 1)
+    return _copied(rest)._replace(runs_input=len([word for word in rest if _is_operand(word)]) <= 1)
+
+
+def _copied(rest: tuple[Word, ...]) -> Carried:
+    """The commands in the settings of ``ssh`` and its relatives."""
+    values = [word for found in _option_values(rest, ["-o"]) for word in found]
+    settings = [(word, re.match(r"(?i)(proxy|local|remote|knownhosts)command[ =]", word.value)) for word in values]
+    return _texts([[_part_of(word, word.value[key.end() :])] for word, key in settings if key is not None])
 
 
 def _runs_input(rest: tuple[Word, ...]) -> Carried:
@@ -277,6 +273,10 @@ _SPECIAL: Final[dict[str, Callable[[tuple[Word, ...]], Carried]]] = {
     "tar": _tar,
     "su": _su,
     "ssh": _ssh,
+    "scp": _copied,
+    "sftp": _copied,
+    "sed": _sed,
+    "gsed": _sed,
     "at": _runs_input,
     "batch": _runs_input,
     "crontab": _runs_input,
@@ -284,14 +284,21 @@ _SPECIAL: Final[dict[str, Callable[[tuple[Word, ...]], Carried]]] = {
 
 
 def _option_values(rest: tuple[Word, ...], options: list[str]) -> list[list[Word]]:
+    """The values of options: ``--rsh=x``, ``-e x``, ``-ex``, and ``-ave x``, where ``-e`` is one of several letters."""
     found = []
     for place, word in enumerate(rest):
         name, has_value, value = word.value.partition("=")
         if name in options and has_value:
             found.append([_part_of(word, value)])
-        elif word.value in options:
+        elif word.value in options or _is_last_letter(word, options):
             found.append(list(rest[place + 1 : place + 2]))
+        elif word.value[:2] in options and not word.value.startswith("--"):
+            found.append([_part_of(word, word.value[2:])])
     return found
+
+
+def _is_last_letter(word: Word, options: list[str]) -> bool:
+    return re.fullmatch(r"-[a-zA-Z]{2,}", word.value) is not None and f"-{word.value[-1]}" in options
 
 
 def _part_of(word: Word, value: str) -> Word:

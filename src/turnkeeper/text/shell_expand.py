@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
-from turnkeeper.text.shell_parse import Script, SimpleCommand
+from turnkeeper.text.shell_script import Script, SimpleCommand
 from turnkeeper.text.shell_words import Piece, Word
 
 EXPANSIONS_MAX: Final = 64
@@ -45,7 +45,7 @@ class Values:
         self._assigned: frozenset[str] = frozenset()
 
     def at(self, simple: SimpleCommand) -> "Values":
-        """The same, as they are where this command runs."""
+        """These variables with the values that they have where a command runs."""
         self._assigned = simple.assigned
         return self
 

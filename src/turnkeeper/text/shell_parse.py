@@ -6,18 +6,19 @@ nothing of it.
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from turnkeeper.text.shell_carried import SHELLS, carried, program
+from turnkeeper.text.shell_carried import carried, program, subscript_commands
 from turnkeeper.text.shell_pieces import WORDS, CommandPieces
+from turnkeeper.text.shell_script import CHANGING_DIRECTORY, Script, SimpleCommand, Target
 from turnkeeper.text.shell_syntax import DEPTH_MAX, NotUnderstood, adjacent, parents, syntax_tree
+from turnkeeper.text.shell_tables import SHELLS
 from turnkeeper.text.shell_words import HOME, SOMETHING, Word, literal_word, read_word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-CHANGING_DIRECTORY: Final = frozenset({"cd", "chdir", "popd", "pushd"})
 DIRECTORIES_MAX: Final = 32
 """Ways through the changes of directory in one text. With more of them it is not understood."""
 
@@ -38,51 +39,11 @@ _SETTING: Final = frozenset(["read", "mapfile", "readarray", "getopts", "printf"
 
 # Operators of ``${name...}`` that cut or replace a value, or give another one in its place.
 _READING: Final = frozenset([":-", "-", ":+", "+", ":?", "?", "#", "##", "%", "%%", "/", "//"])
+_IS_ELEMENT: Final = re.compile(r"\$\{#?[A-Za-z_]\w*\[(?:[@*]|\d+)\]\}")
+"""Elements of an array whose subscript is no arithmetic of variables."""
 _IS_CONSTANT: Final = re.compile(r"\s*\$\(\([\d\s+*/%-]*\)\)")
 _QUOTES: Final = re.compile(r"[`'\"\\]")
 _FRAGMENT_ENDS: Final = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else|elif|if|while|until|in|time|coproc)\b|!")
-
-
-class Target(NamedTuple):
-    """A file that a command is redirected to or from."""
-
-    word: Word
-    is_written: bool
-
-
-class SimpleCommand(NamedTuple):
-    """A command as it is written, with its redirections.
-
-    Without words it is an assignment, a redirection, a test, or an expansion that can run code.
-    """
-
-    source: str
-    words: tuple[Word, ...] = ()
-    targets: tuple[Target, ...] = ()
-    assigns: bool = False
-    directories: frozenset[tuple[Word, ...]] = frozenset({()})
-    """The changes of directory that may have come before it: each way there, as the words of its ``cd`` commands."""
-    is_redirection: bool = False
-    """Whether it is only the redirection of statements that are commands of their own."""
-    is_opaque: bool = False
-    """Whether what it runs can only be known when it runs."""
-    runs_input: bool = False
-    """Whether it runs what it reads from its input."""
-    is_repeated: bool = False
-    """Whether it stands in a loop or a function."""
-    assigned: frozenset[str] = frozenset()
-    """The variables that were set before it, so that they no longer have the values of the environment."""
-
-
-class Script(NamedTuple):
-    """The simple commands of a text, inner ones after the one that holds them.
-
-    ``variables`` are those that the text sets, each with all its values.
-    """
-
-    commands: tuple[SimpleCommand, ...]
-    variables: dict[str, tuple[Word, ...]]
-    functions: frozenset[str]
 
 
 def parse(command: str) -> Script | None:
@@ -156,6 +117,7 @@ class _Walk:
             self.add(SimpleCommand(self.text(node), assigns=kind != "test_command"))
             self.embedded(node)
             self.assign(node)
+            self.quoted_subscripts(node)
         elif kind == "c_style_for_statement":
             self.counted(node, level)
         elif kind == "compound_statement" and node.children[0].type == "((":
@@ -298,6 +260,15 @@ class _Walk:
             return words, start
         return words[skipped:], list(adjacent(nodes))[skipped][0].start_byte
 
+    def quoted_subscripts(self, node: "Node") -> None:
+        """Collect the commands that a quoted subscript runs once its variable is set, tested or counted with."""
+        for child in node.children:
+            if child.type in ("raw_string", "string"):
+                for text in subscript_commands(self.text(child)):
+                    self.inner(text)
+            else:
+                self.quoted_subscripts(child)
+
     def embedded(self, node: "Node") -> None:
         """Collect the commands inside the words of a node."""
         for child in node.children:
@@ -325,6 +296,8 @@ class _Walk:
             return _IS_CONSTANT.fullmatch(self.text(node)) is not None
         if "'" in self.text(node):
             return False
+        if _IS_ELEMENT.fullmatch(self.text(node)):
+            return True
         kinds = [child.type for child in node.children]
         if kinds[1:2] == ["#"]:
             del kinds[1]

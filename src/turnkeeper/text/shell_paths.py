@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from turnkeeper.model.value import Value
 from turnkeeper.text.shell_carried import carried, program
 from turnkeeper.text.shell_expand import Values
-from turnkeeper.text.shell_parse import CHANGING_DIRECTORY, Script, SimpleCommand
+from turnkeeper.text.shell_script import CHANGING_DIRECTORY, Script, SimpleCommand
 from turnkeeper.text.shell_words import HOME, Piece, Word
 
 _FILE_COMMANDS: Final = (
@@ -41,7 +41,10 @@ _SCRIPT_FIRST: Final = frozenset(_SCRIPT_COMMANDS.split())
 _GIVES_SCRIPT: Final = re.compile(r"-[a-zA-Z]*[ef]|--(regexp|expression|file|from-file|files)(=.*)?")
 _INCLUDING: Final = re.compile(r"-(?:[ILBFDUWlRXO]|isystem|idirafter|iquote|Wl,|Xlinker)")
 """Flags of compilers and others whose value is joined to them and is no place of the command's own."""
-_JOINED: Final = re.compile(r"-[A-Za-z](?=/.|~/|\.\./)")
+_PLACE_NAMES: Final = "CDPATH HOME GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_COMMON_DIR"
+_PLACES: Final = tuple(_PLACE_NAMES.split())
+"""Variables that say where a command works."""
+_JOINED: Final = re.compile(r"-[A-Za-z](?=/.|~/|\.\.(/|$))")
 _WRITING_COMMANDS: Final = "tee touch rm unlink shred truncate mv rmdir"
 _ALL_WRITTEN: Final = frozenset(_WRITING_COMMANDS.split())
 _INTO_LAST: Final = frozenset(["cp", "mv", "ln", "install", "rsync", "scp"])
@@ -121,7 +124,7 @@ def named_paths(script: Script, environ: Mapping[str, str]) -> Named:
                 computed[use.word.source or simple.source] = None
                 writes |= {use.word.source or simple.source: None} if use.is_written else {}
             paths |= dict.fromkeys(_joined(base, path) for path in found or () for base in bases)
-    for name in ("CDPATH", "HOME"):
+    for name in _PLACES:
         for word in script.variables.get(name, ()):
             texts = values.texts(word)
             if texts is None:

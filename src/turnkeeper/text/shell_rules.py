@@ -6,19 +6,25 @@ from typing import Final
 
 from turnkeeper.model.value import Value
 from turnkeeper.text import shell_parse, wildcard
-from turnkeeper.text.shell_carried import INTERPRETERS, program
+from turnkeeper.text.shell_carried import program, runner_words
 from turnkeeper.text.shell_expand import Values
-from turnkeeper.text.shell_parse import CHANGING_DIRECTORY, SimpleCommand
 from turnkeeper.text.shell_paths import ShellPath, named_paths
+from turnkeeper.text.shell_script import CHANGING_DIRECTORY, SimpleCommand
+from turnkeeper.text.shell_tables import INTERPRETERS
 from turnkeeper.text.shell_words import Word, literal_word
 
 _RUNNING_OTHERS = (
-    ". ash at bash batch builtin busybox caffeinate chroot chrt coproc crontab dash doas entr env eval exec fd fdfind"
-    " fish flock ksh ltrace mksh parallel rbash script sh source ssh strace su sudo systemd-run taskset toybox"
-    " trap unbuffer watch zsh"
+    ". ash at bash batch bind builtin busybox bwrap caffeinate choom chroot chrt coproc crontab dash dbus-run-session"
+    " doas ed emacs enable entr env eval ex exec fakeroot fc fd fdfind firejail fish flock gdb hash ksh linux32 linux64"
+    " lldb ltrace mksh nc ncat nix-shell nsenter nvim parallel perf pkexec prlimit rbash runuser script setarch setpriv"
+    " sg sh socat source sqlite3 ssh start-stop-daemon strace su sudo systemd-run taskset toybox trap unbuffer unshare"
+    " vi view vim watch xvfb-run zsh"
 )
 RUNNING_OTHERS: Final = frozenset(_RUNNING_OTHERS.split())
 """Commands that run what their arguments say. Approving one with any arguments would approve everything."""
+
+RUNNER_WORDS: Final = 2
+"""Words before the command of a runner. More are flags, which may change what is run."""
 
 _SYSTEM_PROGRAM: Final = re.compile(r"(/usr(/local)?|/opt/homebrew)?/s?bin/([^/]+)")
 _NEEDS_NO_QUOTES: Final = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*")
@@ -26,10 +32,11 @@ _NEEDS_NO_QUOTES: Final = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*")
 
 def _arities() -> dict[str, int]:
     two = (
-        "bazel brew bun cargo cdk cf cmake composer consul crictl deno docker eksctl firebase flyctl git go gradle"
-        " helm heroku hugo ip kind kubectl kustomize make mc minikube mongosh mysql mvn ng npm nvm nx openssl pip"
-        " pipenv pnpm poetry podman psql pulumi pyenv python rake rbenv redis-cli rustup serverless skaffold sls sst"
-        " swift systemctl terraform tmux turbo ufw vault vercel volta wp yarn"
+        "bazel brew bun bunx cargo cdk cf cmake composer consul crictl deno docker dotnet eksctl firebase"
+        " flyctl git go gradle helm heroku hugo ip kind kubectl kustomize make mc minikube mongosh mysql mvn"
+        " ng npm npx nvm nx openssl pip pipenv pnpm poetry podman psql pulumi pyenv python rake rbenv"
+        " redis-cli rustup serverless skaffold sls sst swift systemctl terraform tmux turbo ufw uv uvx vault"
+        " vercel volta wp yarn"
     )
     three = "aws az doctl gcloud gh sfdx"
     groups = (
@@ -144,6 +151,13 @@ def _is_needless(word: Word) -> bool:
 def _always(simple: SimpleCommand) -> str:
     """The pattern for this command with any further arguments, where its first words say what it does."""
     exact = wildcard.literal(simple.source)
+    if (count := runner_words(simple.words)) and not simple.assigns:
+        # What the runner runs says what is done: "poetry run pytest *".
+        before = " ".join(word.value for word in simple.words[:count])
+        if not simple.source.startswith(f"{before} ") or count > RUNNER_WORDS:
+            return exact
+        inner = simple._replace(source=simple.source.removeprefix(f"{before} "), words=simple.words[count:])
+        return f"{wildcard.literal(before)} {_always(inner)}"
     words = [word.value for word in simple.words]
     if simple.assigns or simple.is_opaque or not words or program(simple.words) in RUNNING_OTHERS:
         return exact

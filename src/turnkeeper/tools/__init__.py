@@ -21,6 +21,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "question": "turnkeeper.tools.question:QUESTION",
     "read": "turnkeeper.tools.read:READ",
     "recall": "turnkeeper.tools.recall:RECALL",
+    "skill": "turnkeeper.tools.skill:SKILL",
     "task": "turnkeeper.tools.task:TASK",
     "todoread": "turnkeeper.tools.todoread:TODOREAD",
     "todowrite": "turnkeeper.tools.todowrite:TODOWRITE",

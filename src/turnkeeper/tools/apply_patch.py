@@ -10,7 +10,7 @@ from msgspec import Meta
 from turnkeeper.model.value import Value
 from turnkeeper.text import patch
 from turnkeeper.text.patch import AddFile, DeleteFile, PatchError, Section, UpdateFile
-from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, holding, require_read
+from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, require_read
 from turnkeeper.tools.reach import reach_all, shown
 from turnkeeper.tools.replacing import encoded
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
@@ -32,7 +32,7 @@ async def execute(arguments: ApplyPatchArguments, context: ToolContext) -> ToolO
     reached = await reach_all([given for section in sections for given in _named(section)], context, then="edit")
     one_name: dict[Path, Path] = {}  # A file and a link to it are one file, and must not be changed twice at once.
     paths = {given: one_name.setdefault(files.real(path), path) for given, path in reached.items()}
-    async with holding(list(paths.values())):
+    async with files.holding(*paths.values()):
         patched = _Patched(paths, await to_thread.run_sync(_contents, list(paths.values())))
         for path, content in patched.before.items():
             require_read(path, content, context)

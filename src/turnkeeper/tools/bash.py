@@ -12,6 +12,7 @@ import msgspec
 from anyio import to_thread
 from msgspec import Meta
 
+from turnkeeper.core import flags
 from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, KILL_GRACE_S, PROGRESS_CHARS_MAX
 from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note, temporary_of
 from turnkeeper.model.value import JsonObject, Value
@@ -73,7 +74,8 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     async def heard(ending: str) -> None:
         await context.progress(title=arguments.command, metadata={"output": ending, "description": description})
 
-    timeout_s = min((arguments.timeout or COMMAND_TIMEOUT_S * 1000) / 1000, COMMAND_TIMEOUT_MAX_S)
+    default_ms = flags.BASH_TIMEOUT.number(context.environ) or COMMAND_TIMEOUT_S * 1000
+    timeout_s = min((arguments.timeout or default_ms) / 1000, COMMAND_TIMEOUT_MAX_S)
     kept = KeptOutput()
     try:
         ran = await shell.run(
@@ -98,6 +100,13 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         metadata["sandbox"] = note
     output = "\n".join([said(ran, timeout_s), *([note] if note else [])])
     return ToolOutput(title=arguments.command, output=output, metadata=metadata, lost_bytes=ran.lost_bytes)
+
+
+async def needed(arguments: BashArguments, context: ToolContext) -> list[Wanted]:
+    """The permissions that a command needs if it is run in the sandbox."""
+    confined = await to_thread.run_sync(context.confine)
+    context = msgspec.structs.replace(context, environ={**context.environ, **temporary_of(confined)})
+    return await _wanted(arguments, located(arguments.workdir or ".", context), context, is_confined=True)
 
 
 def _left(context: ToolContext, rest: Guarded) -> None:

@@ -5,8 +5,7 @@ every file is written or none, a formatter may follow, and the model is told of 
 """
 
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -68,16 +67,6 @@ class _Shown(NamedTuple):
 def edits_by_patch(model_id: str) -> bool:
     """Whether a model was trained to edit by apply_patch, which it is given instead of edit, multiedit and write."""
     return "gpt-" in model_id and "oss" not in model_id and "gpt-4" not in model_id
-
-
-@asynccontextmanager
-async def holding(paths: Sequence[Path]) -> AsyncIterator[None]:
-    """Keep other calls of this process from changing these files. Always in one order, so that no two calls wait for
-    each other."""
-    async with AsyncExitStack() as held:
-        for path in sorted({files.real(path) for path in paths}):
-            await held.enter_async_context(files.holding(path))
-        yield
 
 
 async def change(changes: Sequence[FileChange], context: ToolContext, *, is_patch: bool = False) -> Changed:

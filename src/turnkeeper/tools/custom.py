@@ -237,7 +237,7 @@ class CustomTools:
             content = tool_files.read(path)
             if not self._trust.allows(path, content):
                 return None
-            module = _imported(path, content)
+            module = imported(path, content, "turnkeeper_custom_tools")
         except (Exception, SystemExit) as error:
             # The file is a person's own program: whatever it raises, the others work.
             log.warning("the tools in %s are left out: %s: %s", path, type(error).__name__, error)
@@ -254,10 +254,10 @@ def _files(directories: Sequence[Path]) -> Iterator[_File]:
         yield _File(path, (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino))
 
 
-def _imported(path: Path, content: bytes) -> ModuleType:
+def imported(path: Path, content: bytes, package: str) -> ModuleType:
     """The module in a file. Not by the import system, which would write its cache beside the file."""
     source = decode_source(content)
-    module = ModuleType(f"turnkeeper_custom_tools.{path.stem}")
+    module = ModuleType(f"{package}.{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # Dataclasses and annotations look their module up there.
     exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)

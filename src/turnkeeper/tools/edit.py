@@ -7,7 +7,7 @@ from anyio import to_thread
 from msgspec import Meta
 
 from turnkeeper.model.value import Value
-from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, holding, require_read
+from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, require_read
 from turnkeeper.tools.reach import reach, shown
 from turnkeeper.tools.replacing import Replaced, Replacement, replaced, require_different
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
@@ -28,7 +28,7 @@ async def execute(arguments: EditArguments, context: ToolContext) -> ToolOutput:
     replacement = Replacement(arguments.old_string, arguments.new_string, arguments.replace_all)
     require_different(replacement)
     path = await reach(arguments.file_path, context, then="edit")
-    async with holding([path]):
+    async with files.holding(path):
         before = await to_thread.run_sync(existing, path)
         _require_sense(path, before, replacement)
         require_read(path, before, context)

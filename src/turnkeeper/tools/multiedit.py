@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from turnkeeper.model.value import Value
 from turnkeeper.text.file_text import FileText
-from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, holding, require_read
+from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, require_read
 from turnkeeper.tools.reach import reach, shown
 from turnkeeper.tools.replacing import Replaced, Replacement, replaced, require_different
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
@@ -38,7 +38,7 @@ async def execute(arguments: MultieditArguments, context: ToolContext) -> ToolOu
     for number, one in enumerate(replacements, 1):
         require_different(one, f"Edit {number} of {len(replacements)}: ")
     path = await reach(arguments.file_path, context, then="edit")
-    async with holding([path]):
+    async with files.holding(path):
         before = await to_thread.run_sync(existing, path)
         _require_sense(path, before, replacements)
         require_read(path, before, context)

@@ -32,7 +32,7 @@ async def execute(arguments: PlanExitArguments, context: ToolContext) -> ToolOut
         custom=False,
     )
     if await context.question((question,)) != ((YES,),):
-        raise Rejected(words="The user has not approved the plan, and goes on planning.")
+        raise Rejected("The user has not approved the plan, and goes on planning.")
     await context.hand_over(BUILD, APPROVED)
     return ToolOutput(title="Plan approved", output="The user approved the plan. The build agent carries it out.")
 

@@ -157,6 +157,8 @@ def _media(path: Path, title: str, mime: str) -> ToolOutput:
 
 
 def _missing(path: Path) -> str:
+    if path.is_symlink():
+        return f"{str(path)!r} is a symbolic link to {os.readlink(path)!r}, which does not exist."
     near = [os.fsdecode(os.fsencode(name)) for name in files.similar(path)]
     hint = f" Did you mean one of these? {', '.join(near)}" if near else ""
     return f"{str(path)!r} does not exist.{hint}"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from turnkeeper.model.skill import Skill
 from turnkeeper.tools.reads import SessionReads
 from turnkeeper.workspace.after_edit import Diagnose, Format, diagnose_nothing, format_nothing
 
@@ -18,5 +19,7 @@ class ToolServices(msgspec.Struct, frozen=True):
     diagnose: Diagnose = diagnose_nothing
     fetches_private: bool = False
     """Whether webfetch may reach addresses of this machine and of private networks."""
+    skills: tuple[Skill, ...] = ()
+    """The skills of the directory."""
     secrets: Container[Path] = ()
     """Files that no tool opens, whatever the rules allow."""

@@ -61,7 +61,7 @@ async def execute(arguments: TaskArguments, context: ToolContext) -> ToolOutput:
         case "stopped":
             raise Interrupted(task_block(work.session_id, "error", result.text))
         case "rejected":
-            raise Rejected(words=task_block(work.session_id, "error", result.text))
+            raise Rejected(task_block(work.session_id, "error", result.text))
         case "failed":
             raise ToolFailure(task_block(work.session_id, "error", result.text))
         case "running":

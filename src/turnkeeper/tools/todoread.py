@@ -8,7 +8,7 @@ from turnkeeper.tools.tool import Tool, ToolContext, ToolOutput, text
 
 
 class TodoreadArguments(Value):
-    """Nothing: there is one list."""
+    """No parameters: a session has one task list."""
 
 
 async def execute(arguments: TodoreadArguments, context: ToolContext) -> ToolOutput:

@@ -50,7 +50,7 @@ class Denied(ToolFailure):
 class Rejected(ToolFailure):
     """The user rejected the call. With feedback the model goes on by it; without, the session rests."""
 
-    def __init__(self, feedback: str | None = None, words: str = "The user rejected this call.") -> None:
+    def __init__(self, words: str, feedback: str | None = None) -> None:
         said = f" The user says: {feedback}" if feedback else ""
         super().__init__(f"{words}{said}")
         self.feedback = feedback
@@ -195,6 +195,12 @@ class ToolContext(msgspec.Struct, frozen=True):
         return files.top(self.directory, self.worktree)
 
 
+class AnyInput(msgspec.Struct, frozen=True):
+    """The arguments of a tool with a ``schema``: the input as the model gave it."""
+
+    given: JsonObject
+
+
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     """A capability: a value, not a class to inherit."""
 
@@ -220,6 +226,8 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     asks_first: bool = True
     """Whether it acts only after its last ask. Then a call that waits for the user outlives its process: it is run
     again from its beginning, with the answer. False: such a call is settled as interrupted."""
+    schema: JsonObject | None = None
+    """The schema that a model is shown of a tool whose input is checked elsewhere; ``parameters`` is AnyInput then."""
     prepare: Callable[[], None] | None = None
     """Called on a thread when a model begins to write a call, so that less is left to do when the call runs."""
 
@@ -239,7 +247,8 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
 
     def definition(self) -> ToolDefinition:
         """The tool as a model is told of it."""
-        return ToolDefinition(name=self.name, description=self.description, schema=schema_of(self.parameters))
+        schema = self.schema if self.schema is not None else schema_of(self.parameters)
+        return ToolDefinition(name=self.name, description=self.description, schema=schema)
 
 
 # A collection of tools has many kinds of arguments; each is decoded for its own tool, and only there.

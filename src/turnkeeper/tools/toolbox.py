@@ -1,7 +1,7 @@
 """Toolbox: the tools one agent may see in one turn, and how a call of the model finds its tool and runs."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -16,7 +16,7 @@ from turnkeeper.model.request import ToolDefinition
 from turnkeeper.tools import schema
 from turnkeeper.tools.invalid import explanation
 from turnkeeper.tools.output import BoundOutput, Bounds
-from turnkeeper.tools.tool import AnyTool, ToolContext, ToolFailure
+from turnkeeper.tools.tool import AnyInput, AnyTool, ToolContext, ToolFailure, ToolOutput
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names of tools that every provider takes."""
@@ -71,7 +71,7 @@ class Toolbox:
         return tuple(self._tools)
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """The tools as a model is told of them; the very same each time."""
+        """The tools as a model is told of them; an identical list each time."""
         return self._definitions
 
     @cached_property
@@ -84,12 +84,23 @@ class Toolbox:
             return self._tools[name]
         return next((tool for tool in self._tools.values() if tool.name.lower() == name.lower()), None)
 
-    async def run(self, name: str, input: object, context: ToolContext, bounds: Bounds | None = None) -> BoundOutput:
-        """Run one call and bound what it gives; ToolFailure has what the model must know to do better."""
+    async def run(
+        self,
+        name: str,
+        input: object,
+        context: ToolContext,
+        bounds: Bounds | None = None,
+        after: Callable[[ToolOutput], Awaitable[ToolOutput]] | None = None,
+    ) -> BoundOutput:
+        """Run one call and bound what it gives; ToolFailure has what the model must know to do better.
+
+        ``after`` may change the output before it is bound.
+        """
         tool = self.find(name)
         if tool is None:
             raise ToolFailure(explanation(name, self._tools))
-        return await (bounds or Bounds()).bound(await tool.run(decode(tool, input), context))
+        output = await tool.run(decode(tool, input), context)
+        return await (bounds or Bounds()).bound(await after(output) if after is not None else output)
 
 
 def _described(tool: AnyTool, agents: Sequence[Agent]) -> AnyTool:
@@ -101,6 +112,10 @@ def _described(tool: AnyTool, agents: Sequence[Agent]) -> AnyTool:
 
 def decode(tool: AnyTool, input: object) -> object:
     """The input as the tool's arguments; ToolFailure names each violation and asks for another try."""
+    if tool.schema is not None:
+        if isinstance(input, Mapping):
+            return AnyInput({str(key): value for key, value in input.items()})
+        raise ToolFailure(f"The input for {tool.name} must be a JSON object. Rewrite the input and call again.")
     try:
         return schema.decode(tool.parameters, input, tool.aliases)
     except schema.Violations as violations:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value
 from turnkeeper.text.file_text import FileText, Unencodable
-from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, holding
+from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing
 from turnkeeper.tools.reach import reach, shown
 from turnkeeper.tools.tool import Tool, ToolContext, ToolOutput, text
 from turnkeeper.workspace import files
@@ -33,7 +33,7 @@ class _Encoded(NamedTuple):
 async def execute(arguments: WriteArguments, context: ToolContext) -> ToolOutput:
     """Write the file once it is allowed."""
     path = await reach(arguments.file_path, context, then="edit")
-    async with holding([path]):
+    async with files.holding(path):
         is_quick = files.is_small(path) or not os.path.lexists(path)
         before = existing(path) if is_quick else await to_thread.run_sync(existing, path)
         encoded = _in_the_same_form(path, arguments.content, before)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.workspace import paths
@@ -76,15 +77,7 @@ class AuthFile:
 
     def read(self) -> dict[str, Credential]:
         """The credentials by provider. Entries of an unknown type are left out, but stay in the file."""
-        found: dict[str, Credential] = {}
-        for provider_id, entry in self._file.read().items():
-            kind = entry.get("type") if isinstance(entry, dict) else None
-            if kind in ("api", "oauth", "wellknown"):
-                try:
-                    found[provider_id] = msgspec.convert(entry, Credential)
-                except msgspec.ValidationError as error:
-                    raise Invalid(f"{self.path}: {provider_id}: {error}; log in again to replace it") from error
-        return found
+        return _known(self._file.read(), str(self.path), "; log in again to replace it")
 
     def write(self, provider_id: str, credential: Credential) -> None:
         """Add or replace a provider's credential."""
@@ -131,14 +124,43 @@ class CredentialCache:
     def read(self) -> Credentials:
         """The current credentials. Raises Invalid if the file is invalid."""
         self._file = self._file or file(self._environ)
-        return Credentials(self._environ, self._file.read())
+        return Credentials(self._environ, _stored(self._environ, self._file))
 
 
 def credentials(environ: Mapping[str, str]) -> Credentials:
     """The user's credentials."""
-    return Credentials(environ, file(environ).read())
+    return Credentials(environ, _stored(environ, file(environ)))
 
 
 def file(environ: Mapping[str, str]) -> AuthFile:
     """The auth.json of this program."""
     return AuthFile(paths.data(environ) / NAME)
+
+
+def _stored(environ: Mapping[str, str], stored: AuthFile) -> dict[str, Credential]:
+    given = _given(environ)
+    return stored.read() if given is None else given
+
+
+def _given(environ: Mapping[str, str]) -> dict[str, Credential] | None:
+    """The credentials in a variable, which stand in for the file. Raises Invalid."""
+    for name in reversed(flags.AUTH_CONTENT.names):
+        if environ.get(name):
+            try:
+                entries = msgspec.json.decode(environ[name], type=dict[str, object])
+            except msgspec.MsgspecError as error:
+                raise Invalid(f"{name}: is no content of {NAME}: {error}") from error
+            return _known(entries, name, "")
+    return None
+
+
+def _known(entries: Mapping[str, object], where: str, advice: str) -> dict[str, Credential]:
+    found: dict[str, Credential] = {}
+    for provider_id, entry in entries.items():
+        kind = entry.get("type") if isinstance(entry, dict) else None
+        if kind in ("api", "oauth", "wellknown"):
+            try:
+                found[provider_id] = msgspec.convert(entry, Credential)
+            except msgspec.ValidationError as error:
+                raise Invalid(f"{where}: {provider_id}: {error}{advice}") from error
+    return found

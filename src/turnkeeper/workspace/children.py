@@ -116,17 +116,19 @@ async def started(
     grace_s: float = KILL_GRACE_S,
     confined: Confinement | None = None,
     has_input: bool = False,
+    errors_to: int | None = None,
     is_of_model: bool = False,
 ) -> AsyncIterator[RunningProcess]:
     """A process without a terminal. Everything it started ends with the block, and if this program is killed.
 
-    Its output joins both output streams; a process that ``has_input`` is one to talk to, and its errors are dropped.
+    Its output joins both output streams; a process that ``has_input`` is one to talk to, and its errors are dropped
+    or written to the file descriptor ``errors_to``.
     A process that ``is_of_model`` was chosen by a model, or runs what a model may have written. Raises OSError if it
     cannot be started, or not be ``confined`` as it should.
     """
     output, writing = os.pipe()
     reading, input = os.pipe() if has_input else (os.open(os.devnull, os.O_RDONLY), None)
-    errors = os.open(os.devnull, os.O_WRONLY) if has_input else writing
+    errors = writing if not has_input else os.open(os.devnull, os.O_WRONLY) if errors_to is None else os.dup(errors_to)
     try:
         os.set_blocking(output, False)
         start = partial(

@@ -1,7 +1,7 @@
-"""Claims: which files each session wrote, and when; so that another one does not take them for its own.
+"""Claims: which files each session wrote, and when, so that no other session records these changes as its own.
 
-They lie beside the snapshots, where every process on these files finds them. Nothing else tells who wrote a file while
-a command of another session ran.
+Claims are stored beside the snapshots of the project, where every process reads them. Without a claim it is not known
+which session wrote a file while commands of several sessions ran.
 """
 
 import json

@@ -1,44 +1,44 @@
-"""Configuration files: finds, reads and merges them. They are never written.
+"""Configuration: finds, reads and merges settings. The user's files are never written.
 
-In order, later ones override: opencode's and Turnkeeper's files in the user's configuration directory; the project's
-files (``opencode.json``, ``opencode.jsonc``, ``turnkeeper.json``, ``turnkeeper.jsonc``) from the worktree down to the
-directory; those in ``.opencode`` and ``.turnkeeper`` directories, also from the top down; the files named by
-``OPENCODE_CONFIG`` and ``TURNKEEPER_CONFIG``; the JSON in ``OPENCODE_CONFIG_CONTENT`` and
-``TURNKEEPER_CONFIG_CONTENT``; the permissions in ``OPENCODE_PERMISSION``; the settings that a program gives to
-``turnkeeper.open``. The agent files of a directory of settings come after its other files.
+In order, later ones override: opencode's and Turnkeeper's files in the user's configuration directory; what hosts
+publish where the user is logged in (``well_known``); the project's files from the worktree down to the directory; those
+in ``.opencode`` and ``.turnkeeper`` directories, also from the top down; the directories and then the files that
+variables name; the JSON in variables; the permissions in variables; the settings that a program gives to
+``turnkeeper.open``. The markdown files of a directory of settings, with agents and commands, come
+after its other files.
 """
 
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from turnkeeper.core import settings
+from turnkeeper.core import flags, provenance, setting_checks, settings
+from turnkeeper.core.agents import BUILT_IN
+from turnkeeper.core.provenance import MISSING
+from turnkeeper.core.trust import agents_kept
 from turnkeeper.model.config import Config, ProjectAsks
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.value import Json, JsonObject
-from turnkeeper.workspace import agent_files, files, paths, settings_source
-from turnkeeper.workspace.agent_files import AgentFile
+from turnkeeper.model.value import JsonObject
+from turnkeeper.text import jsonc
+from turnkeeper.workspace import markdown_files, paths, setting_files, settings_source, tool_files, well_known
+from turnkeeper.workspace.markdown_files import MarkdownFile
+from turnkeeper.workspace.setting_files import code_directories, project_code_directories
 from turnkeeper.workspace.settings_source import SettingsSource
-from turnkeeper.workspace.trust import NAME as TRUST_FILE
-from turnkeeper.workspace.trust import VARIABLE as TRUST_VARIABLE
 from turnkeeper.workspace.trust import TrustedDirectories, are_older
 
-FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
-CONTENT_VARIABLES: Final = ("OPENCODE_CONFIG_CONTENT", "TURNKEEPER_CONFIG_CONTENT")
-PERMISSION_VARIABLE: Final = "OPENCODE_PERMISSION"
-PROGRAM: Final = "the config of the program"
-NO_PROJECT_VARIABLE: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
-_VARIABLES: Final = (
-    *("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", paths.DATA_VARIABLE, NO_PROJECT_VARIABLE, TRUST_VARIABLE),
-    *(*FILE_VARIABLES, *CONTENT_VARIABLES, PERMISSION_VARIABLE),
-)
+__all__ = ["code_directories", "project_code_directories"]
 
-DIRECTORIES_MAX: Final = 256
-"""Maximum number of directories in the cache."""
+FILE_VARIABLES: Final = flags.CONFIG.names
+CONTENT_VARIABLES: Final = flags.CONFIG_CONTENT.names
+PERMISSION_VARIABLE: Final = flags.PERMISSION.names[0]
+PROGRAM: Final = "the config of the program"
+
+ToolNames = Callable[[], Collection[str]]
+"""The names of the tools that the program itself has. Called only if a rule names an unknown one."""
 
 
 class LoadedSettings(NamedTuple):
@@ -48,6 +48,8 @@ class LoadedSettings(NamedTuple):
     merged: JsonObject
     """All settings, including unknown ones."""
     sources: tuple[SettingsSource, ...]
+    kept: tuple[str, ...] = ()
+    """What is wrong with files now whose last good settings still hold."""
 
     def __repr__(self) -> str:
         return f"Loaded(sources={self.sources!r})"
@@ -62,14 +64,24 @@ class LoadedSettings(NamedTuple):
         """The dotted keys that do not hold until the user trusts a directory, by the file they are in."""
         return {source.where: source.left_out for source in self.sources if source.left_out}
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know of settings that have no effect."""
+        return [warning for source in self.sources for warning in source.warnings]
+
     def explain(self, key: str) -> str | None:
         """The last file or variable that sets a dotted key, as ``provider.local.options``; None if none does."""
-        setters = self.setters(*key.split("."))
+        path = provenance.path_of(self.merged, key)
+        setters = self.setters(*path) if path else []
         return setters[-1] if setters else None
 
     def setters(self, *key: str) -> list[str]:
         """The files and variables that set a key, weakest first."""
-        return [source.where for source in self.sources if _has(source.settings, key)]
+        return [source.where for source in self.setting_sources(*key)]
+
+    def setting_sources(self, *key: str) -> list[SettingsSource]:
+        """The sources that set a key, weakest first."""
+        return [source for source in self.sources if provenance.at(source.settings, key) is not MISSING]
 
 
 class ProgramSettings:
@@ -102,129 +114,114 @@ def load(
 
     ``started_ns`` is when the program was started, by the clock of the file system; now by default.
     """
+    return merged(sources(directory, worktree, environ, own, started_ns=started_ns))
+
+
+def sources(
+    directory: Path,
+    worktree: Path,
+    environ: Mapping[str, str],
+    own: str = "",
+    *,
+    started_ns: int | None = None,
+    tools: ToolNames = tuple,
+) -> tuple[SettingsSource, ...]:
+    """Every source of settings of a directory, weakest first, with what is wrong in it."""
     started_ns = time.time_ns() if started_ns is None else started_ns
-    sources = tuple(_sources(directory, worktree, environ, own, started_ns))
-    merged = settings.merged(source.settings for source in sources)
-    denied = tuple(source.denied for source in sources if source.denied)
-    asked = tuple(source.asked for source in sources if source.asked != ProjectAsks())
-    return LoadedSettings(settings.typed(merged).but(denied=denied, asked=asked), merged, sources)
+    found = _with_agents_kept(tuple(_sources(directory, worktree, environ, own, started_ns)))
+    return _with_rules(found, code_directories(directory, worktree, environ), tools)
 
 
-class _Cached(NamedTuple):
-    settings: LoadedSettings
-    variables: tuple[str | None, ...]
-    """The variables that settings and the names of their files come from."""
-    files: tuple[str, ...]
-    """Every configuration file that settings could come from, also those that do not exist."""
-    stamps: dict[str, tuple[int, ...] | None]
-    """Those files and the agent files that were there, with a value that changes when they are written."""
+def checked_file(file: Path, directory: Path, environ: Mapping[str, str]) -> tuple[SettingsSource, ...]:
+    """One file as a source of the user's, with what is wrong in it; tools are those of a directory."""
+    places = code_directories(directory, file.parent, environ)
+    return _with_rules((settings_source.read(file, environ),), [*places, file.parent], tuple)
 
 
-class SettingsCache:
-    """Caches the settings of directories until one of their files or variables changes."""
-
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        *,
-        directories_max: int = DIRECTORIES_MAX,
-        started_ns: int | None = None,
-        own: ProgramSettings | None = None,
-    ) -> None:
-        """``started_ns`` is when the program was started, by the clock of the file system; now by default."""
-        self._environ, self._directories_max = environ, directories_max
-        self._started_ns = time.time_ns() if started_ns is None else started_ns
-        self._own = own or ProgramSettings()
-        self._known: dict[tuple[Path, Path], _Cached] = {}
-
-    def load(self, directory: Path, worktree: Path) -> LoadedSettings:
-        """The current settings of a directory. Raises Invalid, which names the invalid file."""
-        known = self._known.pop((directory, worktree), None)
-        variables = (self._own.text, *(self._environ.get(name) for name in _VARIABLES))
-        if known is not None and known.variables == variables:
-            candidates = known.files
-        else:
-            candidates = tuple(map(str, _candidates(directory, worktree, self._environ)))
-        # Computed before the files are read, so that the next call detects a change in between.
-        agents = (str(file.path) for file in _agent_files(directory, worktree, self._environ))
-        stamps = {file: files.stamp(file) for file in (*candidates, *agents)}
-        if known is None or known.variables != variables or known.stamps != stamps:
-            loaded = load(directory, worktree, self._environ, self._own.text, started_ns=self._started_ns)
-            if any(source.refers for source in loaded.sources):
-                return loaded
-            known = _Cached(loaded, variables, candidates, stamps)
-        self._known[directory, worktree] = known
-        while len(self._known) > self._directories_max:
-            del self._known[next(iter(self._known))]
-        return known.settings
+def _with_agents_kept(found: tuple[SettingsSource, ...]) -> tuple[SettingsSource, ...]:
+    """The sources; those that nobody trusts do not say who calls the agents of the others."""
+    own = [one.settings.get("agent") for one in found if not one.is_narrowed]
+    known = {agent.name for agent in BUILT_IN} | {name for one in own if isinstance(one, dict) for name in one}
+    result: list[SettingsSource] = []
+    for source in found:
+        kept, more = agents_kept(source.settings, known) if source.is_narrowed else (source.settings, ())
+        result.append(source._replace(settings=kept, left_out=(*source.left_out, *more)) if more else source)
+    return tuple(result)
 
 
-def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    yield paths.data(environ) / TRUST_FILE
-    yield from _user_files(environ)
-    yield from (file for file in _project_files(directory, worktree, environ) if isinstance(file, Path))
-    yield from (
-        settings_source.path_from(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)
-    )
+def _with_rules(
+    found: tuple[SettingsSource, ...], places: Sequence[Path], tools: ToolNames
+) -> tuple[SettingsSource, ...]:
+    """The sources, each with its rules that name no tool."""
+    if not any(setting_checks.unknown_permissions(one.written, setting_checks.PERMISSIONS, ()) for one in found):
+        return found
+    known = {*setting_checks.PERMISSIONS, *tool_files.names_in(places), *tools()}
+    written = [source.written for source in found]
+    servers = [name for one in written if isinstance(given := one.get("mcp"), dict) for name in given]
+    # A plugin may bring any tool, so a name that is not known may be one of these.
+    has_plugins = any(one.get("plugin") for one in written) or tool_files.has_plugins(places)
+    return tuple(_with_rules_checked(source, known, servers, is_error=not has_plugins) for source in found)
 
 
-def _agent_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[AgentFile]:
-    for place in code_directories(directory, worktree, environ):
-        yield from agent_files.found_in(place)
+def merged(found: Sequence[SettingsSource], kept: Iterable[str] = ()) -> LoadedSettings:
+    """The settings of these sources. Raises Invalid if one of them cannot be used."""
+    errors = [error for source in found for error in source.errors]
+    if errors:
+        more = f" (and {len(errors) - 1} more; `turnkeeper config check` lists them)" if len(errors) > 1 else ""
+        raise Invalid(f"{errors[0]}{more}")
+    values = settings.merged(source.settings for source in found)
+    denied = tuple(source.denied for source in found if source.denied)
+    denied_to = tuple(dict(source.denied_to) for source in found if source.denied_to)
+    asked = tuple(source.asked for source in found if source.asked != ProjectAsks())
+    config = settings.typed(values).but(denied=denied, denied_to=denied_to, asked=asked)
+    return LoadedSettings(config, values, tuple(found), tuple(kept))
 
 
 def _sources(
     directory: Path, worktree: Path, environ: Mapping[str, str], own: str, started_ns: int
 ) -> Iterator[SettingsSource]:
-    yield from (settings_source.read(file, environ) for file in _user_files(environ) if os.path.lexists(file))
-    for place in _user_directories(environ):
-        yield from (settings_source.read_agent(file) for file in agent_files.found_in(place))
+    for file in setting_files.user_files(environ):
+        if os.path.lexists(file):
+            yield settings_source.read(file, environ)
+    for place in setting_files.user_directories(environ):
+        yield from (settings_source.read_markdown(one) for one in markdown_files.found_in(place))
+    yield from well_known.sources(environ, directory)
     trusted = TrustedDirectories(environ)
-    for file in _project_files(directory, worktree, environ):
-        if isinstance(file, AgentFile) or os.path.lexists(file):
-            yield _read_project(file, environ, trusted, started_ns)
-    for variable in FILE_VARIABLES:
-        if environ.get(variable):
-            yield settings_source.read(settings_source.path_from(environ[variable], directory, environ), environ)
+    for found in setting_files.project_files(directory, worktree, environ):
+        if isinstance(found, MarkdownFile) or os.path.lexists(found):
+            yield _read_project(found, environ, trusted, started_ns)
+    for found in setting_files.named_directory_files(directory, environ):
+        if isinstance(found, MarkdownFile):
+            yield settings_source.read_markdown(found, "named file")
+        elif os.path.lexists(found):
+            yield settings_source.read(found, environ, "named file")
+    for file in setting_files.named_files(directory, environ):
+        yield settings_source.read(file, environ, "named file")
+    yield from _variables(directory, environ)
+    if own:
+        yield settings_source.of_text(own, PROGRAM, directory, environ, "program")._replace(marks={})
+
+
+def _variables(directory: Path, environ: Mapping[str, str]) -> Iterator[SettingsSource]:
     for variable in CONTENT_VARIABLES:
         if environ.get(variable):
             yield settings_source.of_text(environ[variable], variable, directory, environ)
-    if environ.get(PERMISSION_VARIABLE):
-        permission = settings_source.parsed(environ[PERMISSION_VARIABLE], PERMISSION_VARIABLE)
-        yield SettingsSource(PERMISSION_VARIABLE, settings.checked({"permission": permission}, PERMISSION_VARIABLE))
-    if own:
-        yield settings_source.of_text(own, PROGRAM, directory, environ)
+    for variable in flags.PERMISSION.names:
+        if environ.get(variable):
+            source = SettingsSource(variable, {}, "variable")
+            try:
+                permission = jsonc.parse(environ[variable])
+            except jsonc.JsoncError as error:
+                yield settings_source.broken(variable, "variable", str(error))
+            else:
+                yield settings_source.checked(source, {"permission": permission})
 
 
-def _user_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    user = paths.config(environ, paths.OPENCODE)
-    yield from (user / name for name in (paths.USER_SETTINGS, *paths.SETTINGS[:2]))
-    yield from (paths.config(environ) / name for name in paths.SETTINGS)
-
-
-def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path | AgentFile]:
-    """The configuration files of a project, also those that do not exist, and its agent files."""
-    folders = _folders(directory, worktree, environ)
-    yield from (folder / name for folder in folders for name in paths.SETTINGS)
-    for place in (folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS):
-        yield from (place / name for name in paths.SETTINGS)
-        yield from agent_files.found_in(place)
-
-
-def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The directories that tools come from in a place, weakest first: the user's own, then those of the project."""
-    return [*_user_directories(environ), *project_code_directories(directory, worktree, environ)]
-
-
-def _user_directories(environ: Mapping[str, str]) -> list[Path]:
-    return [paths.config(environ, paths.OPENCODE), paths.config(environ)]
-
-
-def project_code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The directories of a project that tools come from, also if nobody trusts them."""
-    folders = _folders(directory, worktree, environ)
-    found = (folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS)
-    return [place for place in found if os.path.isdir(place)]
+def _with_rules_checked(
+    source: SettingsSource, known: Collection[str], servers: Collection[str], *, is_error: bool
+) -> SettingsSource:
+    problems = setting_checks.unknown_permissions(source.written, known, servers)
+    return source._replace(problems=(*source.problems, *(one._replace(is_error=is_error) for one in problems)))
 
 
 class ProjectSettings(NamedTuple):
@@ -239,35 +236,29 @@ def project_settings(directory: Path, worktree: Path, environ: Mapping[str, str]
     """The files of settings of a project as they are now, and what in them needs to be trusted."""
     contents: dict[Path, bytes] = {}
     widening: dict[str, tuple[str, ...]] = {}
-    for file in _project_files(directory, worktree, environ):
-        is_agent = isinstance(file, AgentFile)
-        with suppress(Invalid) if is_agent else nullcontext():  # An agent that cannot be read is skipped.
-            if is_agent or os.path.lexists(settings_source.place_of(file)):
+    for file in setting_files.project_files(directory, worktree, environ):
+        is_markdown = isinstance(file, MarkdownFile)
+        with suppress(Invalid) if is_markdown else nullcontext():  # One that cannot be read is skipped.
+            if is_markdown or os.path.lexists(settings_source.place_of(file)):
                 contents[settings_source.place_of(file)] = content = settings_source.content_of(file)
                 source = settings_source.untrusted(file, content)
+                if source.errors:
+                    raise Invalid(source.errors[0])
                 widening |= {source.where: source.left_out} if source.left_out else {}
     return ProjectSettings(contents, widening)
 
 
-def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The directories from the worktree down to ``directory``; outside of the worktree, only ``directory``."""
-    if environ.get(NO_PROJECT_VARIABLE, "").lower() in ("1", "true"):
-        return []
-    upward = (directory, *directory.parents)
-    return [*reversed(upward[: upward.index(worktree) + 1])] if worktree in upward else [directory]
-
-
 def _read_project(
-    file: Path | AgentFile, environ: Mapping[str, str], trusted: TrustedDirectories, started_ns: int
+    file: Path | MarkdownFile, environ: Mapping[str, str], trusted: TrustedDirectories, started_ns: int
 ) -> SettingsSource:
     """The settings of a file of a project: all of them if the user trusts it as it is now."""
     place = settings_source.place_of(file)
     try:
         content = settings_source.content_of(file)
     except Invalid as error:
-        if isinstance(file, AgentFile):
-            return SettingsSource(str(place), {}, problem=str(error))
-        raise
+        if isinstance(file, MarkdownFile):
+            return settings_source.skipped(file, str(error), "project")
+        return settings_source.broken(str(place), "project", str(error).removeprefix(f"{place}: "))
     if place not in trusted:
         return settings_source.untrusted(file, content)
     if trusted.has_settings(place, content) or (trusted.are_all and are_older(_places(file), started_ns)):
@@ -275,17 +266,8 @@ def _read_project(
     return settings_source.untrusted(file, content)._replace(is_changed=True)
 
 
-def _places(file: Path | AgentFile) -> list[Path]:
+def _places(file: Path | MarkdownFile) -> list[Path]:
     """A file of settings, and the directories that are only there for it: others could be moved into their place."""
-    if isinstance(file, AgentFile):
+    if isinstance(file, MarkdownFile):
         return [file.path, *file.path.parents[: len(file.steps) + 1]]
     return [file, file.parent] if file.parent.name in paths.SETTINGS_FOLDERS else [file]
-
-
-def _has(settings_: JsonObject, key: Sequence[str]) -> bool:
-    value: Json = settings_
-    for name in key:
-        if not isinstance(value, dict) or name not in value:
-            return False
-        value = value[name]
-    return True

@@ -24,7 +24,7 @@ def moment() -> int:
 
 
 def is_since(path: bytes, since_ns: int) -> bool:
-    """Whether a file was made and written at or after a moment. One that is not there was not there before, either.
+    """Whether a file was made and written at or after a moment. A missing file counts as new.
 
     A rename keeps the time at which a file was made, and a copy that keeps times keeps that of the last write. Where
     the file system does not tell when a file was made, the last write alone decides.

@@ -5,7 +5,7 @@ import os
 import stat
 import unicodedata
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path, PosixPath
@@ -86,6 +86,17 @@ def stamp(path: Path | str) -> tuple[int, ...] | None:
     except (OSError, ValueError):
         return None
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
+
+
+def is_missing(path: Path | str) -> bool:
+    """Whether there is nothing at a path; one that cannot be looked at is not missing."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
 
 
 def top(directory: Path, worktree: Path) -> Path:
@@ -317,13 +328,18 @@ def similar(path: Path, limit: int = 3) -> list[Path]:
 
 
 @asynccontextmanager
-async def holding(path: Path) -> AsyncIterator[None]:
-    """Lock a file against other tasks of this process, for reading and writing it."""
-    key = str(real(path))
-    lock = _locks.get(key)
-    if lock is None:
-        lock = _locks[key] = anyio.Lock()
-    async with lock:
+async def holding(*paths: Path) -> AsyncIterator[None]:
+    """Lock files against other tasks of this process, for reading and writing them.
+
+    Always in one order, so that no two tasks wait for each other. Where a path leads is asked once: a link may be put
+    there meanwhile, and one lock cannot be taken twice.
+    """
+    async with AsyncExitStack() as held:
+        for key in sorted({str(real(path)) for path in paths}):
+            lock = _locks.get(key)
+            if lock is None:
+                lock = _locks[key] = anyio.Lock()
+            await held.enter_async_context(lock)
         yield
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
 from turnkeeper.workspace import files
@@ -56,6 +57,9 @@ def stamps(root: bytes, names: Iterable[bytes]) -> dict[bytes, Stamp]:
 def has_changed(root: bytes, folder: bytes, since_ns: int) -> bool:
     """Whether something in a nested repository changed since a moment. Git's own files in it do not count."""
     waiting, looked_at = [os.path.join(root, folder)], 0
+    with suppress(OSError):
+        if os.lstat(waiting[0]).st_ctime_ns >= since_ns:  # A file at its top was deleted.
+            return True
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:

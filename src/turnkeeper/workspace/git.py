@@ -93,7 +93,12 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def top(directory: Path) -> Path | None:
     """The nearest directory with a ``.git``, from this one upwards."""
-    return next((place for place in (directory, *directory.parents) if os.path.lexists(place / ".git")), None)
+    at = str(directory)
+    while not os.path.lexists(os.path.join(at, ".git")):
+        at, below = os.path.dirname(at), at
+        if at == below:
+            return None
+    return Path(at)
 
 
 def worktree(top: Path) -> Worktree | None:
@@ -116,7 +121,7 @@ def worktree(top: Path) -> Worktree | None:
 def belonging(worktree: Worktree) -> list[Path]:
     """The git directories outside a worktree that belong to it: those that name it themselves.
 
-    Whoever may write the worktree can replace its ``.git``, and would else lead to another repository.
+    A command that may write the worktree can replace its ``.git``, and could lead to another repository.
     """
     top, git_dir, common = worktree
     try:

@@ -30,7 +30,7 @@ class Guarded:
         control.setblocking(False)
 
     def fileno(self) -> int:
-        """The descriptor that can be read when there is news."""
+        """The descriptor that becomes readable when the guard has sent something."""
         return self._control.fileno()
 
     def hear(self) -> None:
@@ -71,7 +71,7 @@ class Guarded:
                 self._control.send(order + b"\n")
 
     def _lose(self) -> None:
-        """The guard was killed by somebody else: end at least the group."""
+        """End at least the process group, because another program killed the guard."""
         self.exit_code = -signal.SIGKILL
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.id, signal.SIGKILL)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
+from turnkeeper.core import flags
 from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
 from turnkeeper.model.value import Value
 from turnkeeper.text.surrogates import clean
@@ -19,9 +20,6 @@ from turnkeeper.workspace.project import ProjectPlace
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """The names of instruction files. All files with the first name that exists are used."""
-
-NO_CLAUDE = "OPENCODE_DISABLE_CLAUDE_CODE"
-NO_PROJECT = "OPENCODE_DISABLE_PROJECT_CONFIG"
 
 
 class InstructionSource(Value):
@@ -50,10 +48,10 @@ def discover(
 
 def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[str]:
     """Instruction files beside and above a file that was read, below the directories of ``discover``; nearest first."""
-    if environ.get(NO_PROJECT):
+    if flags.DISABLE_PROJECT_CONFIG.is_on(environ):
         return []
-    root, file, discovered = _root(place), os.path.realpath(read), {str(folder) for folder in _upward(place)}
-    found = []
+    root, file = _root(place), os.path.realpath(read)
+    discovered, found = {str(folder) for folder in _upward(place, root)}, []
     folder = os.path.dirname(file)
     while folder not in discovered and folder.startswith(f"{str(root).rstrip('/')}/"):
         paths = (Path(folder, name) for name in _names(environ))
@@ -88,15 +86,16 @@ def _without_waiting(path: str, flags: int) -> int:
 def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     """The user's instruction file: the first that exists."""
     candidates = [paths.config(environ) / "AGENTS.md", paths.config(environ, paths.OPENCODE) / "AGENTS.md"]
-    if not environ.get(NO_CLAUDE):
+    if not (flags.DISABLE_CLAUDE_CODE.is_on(environ) or flags.DISABLE_CLAUDE_CODE_PROMPT.is_on(environ)):
         candidates.append(home / ".claude" / "CLAUDE.md")
     yield from [path.resolve() for path in candidates if _is_file(path)][:1]
 
 
 def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
-    if environ.get(NO_PROJECT):
+    if flags.DISABLE_PROJECT_CONFIG.is_on(environ):
         return
-    root, folders = _root(place), _upward(place)
+    root = _root(place)
+    folders = _upward(place, root)
     for name in _names(environ):
         found = [folder / name for folder in folders if _is_file(folder / name)]
         inside = [path.resolve() for path in found if _inside(path, root)]
@@ -114,8 +113,9 @@ def _configured(place: ProjectPlace, configured: Iterable[str], home: Path) -> I
         elif Path(pattern).is_absolute():
             yield from _matches(Path(pattern).parent, Path(pattern).name)
         else:
-            for folder in _upward(place):
-                yield from (path for path in _matches(folder, pattern) if _inside(path, _root(place)))
+            root = _root(place)
+            for folder in _upward(place, root):
+                yield from (path for path in _matches(folder, pattern) if _inside(path, root))
 
 
 def _matches(folder: Path, pattern: str) -> list[Path]:
@@ -125,9 +125,9 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
         return []  # An invalid pattern matches nothing.
 
 
-def _upward(place: ProjectPlace) -> list[Path]:
+def _upward(place: ProjectPlace, root: Path) -> list[Path]:
     """The directories from the session's directory up to the project's root."""
-    directory, root = place.directory.resolve(), _root(place)
+    directory = place.directory.resolve()
     folders = [directory, *directory.parents]
     return folders[: folders.index(root) + 1] if root in folders else [directory]
 
@@ -138,7 +138,7 @@ def _root(place: ProjectPlace) -> Path:
 
 
 def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(name for name in NAMES if name != "CLAUDE.md" or not environ.get(NO_CLAUDE))
+    return tuple(name for name in NAMES if name != "CLAUDE.md" or not flags.DISABLE_CLAUDE_CODE.is_on(environ))
 
 
 def _inside(path: Path, root: Path) -> bool:

@@ -206,7 +206,7 @@ class Jobs:
         )
 
     def _log(self, session_id: str, id: str) -> FileIO | None:
-        """A new file for an output. One that is there already may be a link to another file that a command made."""
+        """A new file for an output. An existing file is not used, because a command may have made it a link."""
         if self._directory is None:
             return None
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Named pipes that git would read: it waits for ever for somebody to write into one."""
+"""Named pipes that git would read, and wait for without a limit."""
 
 import os
 import stat

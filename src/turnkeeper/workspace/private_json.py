@@ -32,6 +32,8 @@ class PrivateJson(Generic[T]):
     def read(self) -> T:
         """The value, read again only if the file has changed. Raises Invalid if the file is damaged."""
         stamp = files.stamp(self.path)
+        if stamp is None and files.is_missing(self.path):
+            return self._empty
         if stamp is None or stamp != self._stamp:
             self._cached, self._stamp = self._decoded(), stamp
         return self._cached

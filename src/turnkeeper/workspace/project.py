@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from turnkeeper.core import flags
 from turnkeeper.core.limits import GIT_S
 from turnkeeper.model.identifier import ProjectID
 from turnkeeper.model.refusal import Invalid
@@ -27,7 +28,6 @@ GLOBAL: Final = ProjectID("global")
 
 REMEMBERED: Final = "turnkeeper"
 OPENCODE_REMEMBERED: Final = "opencode"
-FAKE_VARIABLE: Final = "OPENCODE_FAKE_VCS"
 
 _REMEMBERED_BYTES_MAX: Final = 4096
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -70,10 +70,12 @@ async def identify(
     not run again. ``aliases`` has the other ids that were looked up; with ``every_alias`` also those of the remote and
     of all root commits, which takes a walk of the whole history. Raises Invalid for a path that is too long or invalid.
     """
-    resolved = _resolved(directory)
-    if strategy == "root-commit" and not every_alias and (place := _remembered(resolved)) is not None:
+    resolved, environ = _resolved(directory), os.environ if environ is None else environ
+    top = git.top(resolved)
+    if top is None:
+        return _outside(resolved, environ)
+    if strategy == "root-commit" and not every_alias and (place := _remembered(resolved, top)) is not None:
         return place
-    environ = os.environ if environ is None else environ
     repository = await git.find(resolved, environ, timeout_s)
     if repository is None:
         return _outside(resolved, environ)
@@ -87,7 +89,7 @@ async def stored_place(directory: str) -> ProjectPlace:
     and would make another directory the project of the session.
     """
     place = await identify(directory)
-    if files.is_moved(directory):
+    if str(place.directory) != os.path.abspath(directory):
         raise Invalid(
             f"the session's directory {directory!r} leads to {str(place.directory)!r} by now, because a part of it has "
             "become a link; put the directory back, or let the session go on there with `turnkeeper session move`"
@@ -135,10 +137,9 @@ def _resolved(directory: Path | str) -> Path:
     return resolved
 
 
-def _remembered(directory: Path) -> ProjectPlace | None:
-    """The project of a directory whose repository has a stored id; else None."""
-    top = git.top(directory)
-    worktree = git.worktree(top) if top is not None else None
+def _remembered(directory: Path, top: Path) -> ProjectPlace | None:
+    """The project of a directory whose repository, with this top, has a stored id; else None."""
+    worktree = git.worktree(top)
     ours = _read_id(worktree.common / REMEMBERED) if worktree is not None else None
     if worktree is None or ours is None:
         return None
@@ -236,7 +237,7 @@ def _write_id(file: Path, project_id: ProjectID) -> ProjectID:
 
 def _outside(directory: Path, environ: Mapping[str, str]) -> ProjectPlace:
     root = Path(directory.anchor)
-    vcs: Literal["git"] | None = "git" if environ.get(FAKE_VARIABLE) == "git" else None
+    vcs: Literal["git"] | None = "git" if flags.FAKE_VCS.value(environ) == "git" else None
     path = _relative(directory, root)
     return ProjectPlace(id=GLOBAL, directory=directory, worktree=root, main_worktree=root, vcs=vcs, path=path)
 

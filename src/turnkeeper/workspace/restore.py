@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -16,9 +16,11 @@ import msgspec
 from anyio import to_thread
 
 from turnkeeper.model.refusal import Conflict, Invalid
-from turnkeeper.model.restore import OTHER_MODE, FileRestore
-from turnkeeper.workspace.files import CheckedPath, holding, is_moved, real
-from turnkeeper.workspace.restored_file import EXECUTABLE, LINK, PLAIN, RestoredFile, open_folder, open_root
+from turnkeeper.model.restore import OTHER_MODE, FileRestore, FileState
+from turnkeeper.workspace.exchange import Exchange, exchange
+from turnkeeper.workspace.file_states import EXECUTABLE, LINK, PLAIN, blob_name
+from turnkeeper.workspace.files import CheckedPath, holding, is_moved
+from turnkeeper.workspace.restored_file import RestoredFile, open_folder, open_root
 
 READ_AT_ONCE: Final = 64
 """How many contents are in memory at once."""
@@ -64,6 +66,7 @@ class Restorer(msgspec.Struct, frozen=True):
     permissions: Mapping[str, int] = {}
     """The permission bits of files that come back; others are made like any new file."""
     progress: Progress = no_progress
+    exchange: Exchange = exchange
 
     async def restore(self, files: Sequence[FileRestore]) -> dict[str, str]:
         """Bring files to their new states; the names of those that were left as they are, with the reasons.
@@ -73,10 +76,13 @@ class Restorer(msgspec.Struct, frozen=True):
         """
         wanted = sorted((one for one in files if one.writes), key=lambda one: one.file)
         left: dict[str, str] = {}
-        going = [one for one in reversed(wanted) if one.to is None]
         coming = [one for one in wanted if one.to is not None]
         done = 0
         with _Root(self.root) as top:
+            links = {one.file: one.to for one in coming if one.to is not None and one.to.mode == LINK}
+            # A restore that was cut off has put a link in the place of a folder: what was in there is gone.
+            wanted = [one for one in wanted if not _is_behind(self.root, top.descriptor, one, links)]
+            going = [one for one in reversed(wanted) if one.to is None]
             # Files go before others come, and inner ones first: a file may take the place of a folder.
             for some in (*_batches(going), None, *_batches(coming)):
                 if some is None:
@@ -93,20 +99,18 @@ class Restorer(msgspec.Struct, frozen=True):
         blobs = sorted({one.to.blob for one in files if one.to is not None})
         stored = await self.contents(blobs) if blobs else {}
         left: dict[str, str] = {}
-        paths: list[Path] = []
+        paths: list[CheckedPath] = []
         batch: list[RestoredFile] = []
         for one in files:
             try:
-                paths.append(real(CheckedPath.below(self.root, one.file)))
+                paths.append(CheckedPath.below(self.root, one.file))
             except Invalid as error:
                 left[one.file] = str(error)
                 continue
             content = stored.get(one.to.blob) if one.to is not None else None
             permissions = self.permissions.get(one.file) if one.now is None else None
-            batch.append(RestoredFile(one, content, permissions, self.crash))
-        async with AsyncExitStack() as held:
-            for path in sorted(set(paths)):  # In the order in which tools hold files, so that none waits for another.
-                await held.enter_async_context(holding(path))
+            batch.append(RestoredFile(one, content, permissions, self.crash, self.exchange))
+        async with holding(*paths):
             await to_thread.run_sync(_put, batch, root)
         return left | {each.one.file: each.reason for each in batch if each.reason is not None}
 
@@ -135,6 +139,15 @@ class _Root:
 
     def __exit__(self, *_: object) -> None:
         os.close(self.descriptor)
+
+
+def _is_behind(root: Path, top: int, one: FileRestore, links: Mapping[str, FileState]) -> bool:
+    """Whether a file that goes was in a folder in whose place there is one of these links already."""
+    for folder in _folders([one.file]) & links.keys() if one.to is None else ():
+        found, link = _look(root, top, folder), links[folder]
+        if found is not None and found.mode == LINK and blob_name(found.content, len(link.blob)) == link.blob:
+            return True
+    return False
 
 
 def _batches(files: Sequence[FileRestore]) -> Iterable[Sequence[FileRestore]]:

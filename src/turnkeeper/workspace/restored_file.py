@@ -1,8 +1,8 @@
 """Restored file: one file on its way to its new state, in steps that a batch of files takes together.
 
-``prepare`` looks at the file and writes the new one beside it. ``place`` puts the new one in its place and keeps the
-old one under a second name. ``settle`` looks at the old one again: if somebody has written to it since it was read, it
-is put back.
+``prepare`` looks at the file and writes the new one beside it. ``place`` lets the two trade places: the old one is kept
+under a second name. ``settle`` looks at the old one again: if it is not the one that was read, or somebody has written
+to it since, or may still write to it, it is put back.
 """
 
 import errno
@@ -11,18 +11,18 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from hashlib import sha1, sha256
-from typing import Final, NamedTuple
+from hashlib import sha1
+from typing import Final
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.restore import OTHER_MODE, FileRestore, FileState
+from turnkeeper.model.restore import FileRestore
+from turnkeeper.workspace.exchange import Exchange, exchange
+from turnkeeper.workspace.file_states import EXECUTABLE, LINK, Seen, Stamp, found_at, has_writer, seen
 from turnkeeper.workspace.files import keep_owner_and_mode
 
-LINK: Final = "120000"
-EXECUTABLE: Final = "100755"
-PLAIN: Final = "100644"
-
 CHANGED: Final = "it changed while files were put back"
+BESIDE: Final = "it changed while files were put back, and so did the older version that is kept beside it"
+OPEN: Final = "another program has it open for writing"
 READ_ONLY: Final = "it is read-only"
 FOLDER: Final = "there is a folder with other files in its place"
 BEHIND_A_LINK: Final = "a folder on its way is a link now"
@@ -30,40 +30,22 @@ BEHIND_A_LINK: Final = "a folder on its way is a link now"
 _SEARCH: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LINKLESS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 """What a file system answers that has no hard links."""
-_SHA1_DIGITS: Final = 40
-_CHUNK_BYTES: Final = 1 << 20
 _SETTLED_NS: Final = 1_000_000_000
 """A file that was written before this shows by its time that it was written again."""
-
-
-class Stamp(NamedTuple):
-    """What changes when a file is written or replaced."""
-
-    device: int
-    inode: int
-    size: int
-    written_ns: int
-
-    @classmethod
-    def of(cls, found: os.stat_result) -> "Stamp":
-        """The stamp of a file."""
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-class Seen(NamedTuple):
-    """A file as it was read. ``stamp`` is None while somebody writes it."""
-
-    state: FileState
-    stamp: Stamp | None
 
 
 class RestoredFile:
     """One file of a batch. ``reason`` says why it is left as it is; ``is_over``: nothing is left to do."""
 
     def __init__(
-        self, one: FileRestore, content: bytes | None, permissions: int | None, crash: Callable[[str], None]
+        self,
+        one: FileRestore,
+        content: bytes | None,
+        permissions: int | None,
+        crash: Callable[[str], None],
+        exchange: Exchange = exchange,
     ) -> None:
-        self.one, self.is_over = one, False
+        self.one, self.is_over, self._exchange = one, False, exchange
         self.reason: str | None = None
         self.new: int | None = None
         """The descriptor of the new file, until it is durable."""
@@ -89,7 +71,7 @@ class RestoredFile:
         self._clear()
         if self.is_over:
             return
-        self._seen = _seen(self._name, self._parent, one)
+        self._seen = seen(self._name, self._parent, one)
         found = self._seen.state if self._seen is not None else None
         if found == one.to:
             self._end(None)
@@ -115,13 +97,17 @@ class RestoredFile:
         self._crash("restore.after-file")
 
     def settle(self) -> None:
-        """Put the old file back if somebody has written to it since it was read; else remove it."""
+        """Put the old file back if another program has written to it since it was read; else remove it."""
         if not self._is_aside:
             return
-        if self._is_untouched(self._aside):
-            os.unlink(self._aside, dir_fd=self._parent)
+        # In this order: who opened the file before has written by now, or still has it open.
+        is_open = has_writer(self._aside, self._parent)
+        if not self._is_untouched(self._aside):
+            self._put_back(CHANGED)
+        elif is_open:
+            self._put_back(OPEN)
         else:
-            self._put_back()
+            os.unlink(self._aside, dir_fd=self._parent)
         self._is_aside = False
 
     def fail(self, error: OSError | Invalid) -> None:
@@ -150,24 +136,24 @@ class RestoredFile:
         """Remove what a process that was killed here has left beside the file."""
         with suppress(FileNotFoundError):
             os.unlink(self._temporary, dir_fd=self._parent)
-        aside = _seen(self._aside, self._parent, self.one)
+        aside = seen(self._aside, self._parent, self.one)
         if aside is None:
             return
         if aside.state in (self.one.now, self.one.to) or self._is_same():
             os.unlink(self._aside, dir_fd=self._parent)
             return
         # Somebody wrote to the old file when it was about to go.
-        found = _seen(self._name, self._parent, self.one)
+        found = seen(self._name, self._parent, self.one)
         if (found.state if found is not None else None) == self.one.to:
-            self._put_back()
+            self._put_back(CHANGED)
         else:
-            self._end(CHANGED)
+            self._end(BESIDE)
 
     def _write(self, mode: str, content: bytes) -> None:
         if mode == LINK:
             os.symlink(os.fsdecode(content), self._temporary, dir_fd=self._parent)
             return
-        before = _stat(self._name, self._parent)
+        before = found_at(self._name, self._parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         usual = 0o777 if mode == EXECUTABLE else 0o666
         # What was private is never readable for others, not even while it is written.
@@ -180,13 +166,13 @@ class RestoredFile:
             keep_owner_and_mode(self.new, before, _permissions(stat.S_IMODE(before.st_mode), mode))
 
     def _take_away(self) -> None:
-        os.rename(self._name, self._aside, src_dir_fd=self._parent, dst_dir_fd=self._parent)
+        self._rename(self._name, self._aside)
         self._is_aside = True
         self._crash("restore.file-replaced")
 
     def _add(self) -> None:
         """Give a new file its name, unless there is one of that name: a link, unlike a rename, never replaces."""
-        found = _stat(self._name, self._parent)
+        found = found_at(self._name, self._parent)
         try:
             if found is not None and stat.S_ISDIR(found.st_mode):
                 os.rmdir(self._name, dir_fd=self._parent)
@@ -197,11 +183,32 @@ class RestoredFile:
             if error.errno == errno.ENOTEMPTY:
                 self._end(FOLDER)
             elif error.errno in _LINKLESS:
-                os.rename(self._temporary, self._name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
+                self._rename(self._temporary, self._name)
             else:
                 raise
 
     def _replace(self) -> None:
+        """Let the new file and the one that has its name trade places."""
+        # Under its second name first: a kill leaves nothing there but what was planned, or what others wrote.
+        self._rename(self._temporary, self._aside)
+        self._crash("restore.file-linked")
+        try:
+            self._is_aside = self._exchange(self._aside, self._name, self._parent)
+        except FileNotFoundError:
+            self._end(CHANGED)
+        finally:
+            if not self._is_aside:
+                self._rename(self._aside, self._temporary)
+        if self._is_aside:
+            self._crash("restore.file-replaced")
+            if not self._has_stamp(self._aside):  # Somebody has saved the file as a new one.
+                self._put_back(CHANGED)
+                self._is_aside = False
+        elif not self.is_over:
+            self._replace_in_steps()
+
+    def _replace_in_steps(self) -> None:
+        """The same where names cannot be exchanged. A file that is saved between the last two steps is lost."""
         try:
             self._link(self._name, self._aside)
             self._is_aside = True
@@ -218,44 +225,61 @@ class RestoredFile:
         os.replace(self._temporary, self._name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
         self._crash("restore.file-replaced")
 
-    def _put_back(self) -> None:
-        self._end(CHANGED)
-        if self.one.to is not None:
+    def _put_back(self, reason: str) -> None:
+        self._end(reason)
+        if self.one.to is None or found_at(self._name, self._parent) is None:
+            self._give_name_back()
+        elif self._exchange(self._aside, self._name, self._parent):
+            new = seen(self._aside, self._parent, self.one)
+            if new is not None and new.state == self.one.to:
+                os.unlink(self._aside, dir_fd=self._parent)
+            else:  # The file was saved again meanwhile. That one has the name, and the other one stays beside it.
+                self._exchange(self._aside, self._name, self._parent)
+        else:
             os.replace(self._aside, self._name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
             with suppress(FileNotFoundError):  # Both stay if they are two names of one file.
                 os.unlink(self._aside, dir_fd=self._parent)
-            return
-        # Where somebody has made a file of that name meanwhile, the old one stays under its second name.
+
+    def _give_name_back(self) -> None:
+        """Put the old file back where there is none. If somebody makes one just now, it stays under its second name."""
         with suppress(FileExistsError):
             try:
                 self._link(self._aside, self._name)
             except OSError as error:
                 if error.errno not in _LINKLESS:
                     raise
-                os.rename(self._aside, self._name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
+                self._rename(self._aside, self._name)
                 return
             os.unlink(self._aside, dir_fd=self._parent)
+
+    def _rename(self, name: str, second: str) -> None:
+        os.rename(name, second, src_dir_fd=self._parent, dst_dir_fd=self._parent)
 
     def _link(self, name: str, second: str) -> None:
         os.link(name, second, src_dir_fd=self._parent, dst_dir_fd=self._parent, follow_symlinks=False)
 
     def _is_same(self) -> bool:
         """Whether the old file still is in its place."""
-        found, aside = _stat(self._name, self._parent), _stat(self._aside, self._parent)
+        found, aside = found_at(self._name, self._parent), found_at(self._aside, self._parent)
         return found is not None and aside is not None and os.path.samestat(found, aside)
 
     def _is_untouched(self, name: str) -> bool:
         """Whether a file is the one that was read, and nobody has written to it since."""
-        found = _stat(name, self._parent)
-        assert self._seen is not None
-        assert self._seen.stamp is not None
-        if found is None or Stamp.of(found) != self._seen.stamp:
+        if not self._has_stamp(name):
             return False
         # The clock of a file system moves in steps: two writes in one step have the same time.
-        if time.time_ns() - found.st_mtime_ns > _SETTLED_NS:
+        assert self._seen is not None
+        assert self._seen.stamp is not None
+        if time.time_ns() - self._seen.stamp.written_ns > _SETTLED_NS:
             return True
-        again = _seen(name, self._parent, self.one)
-        return again is not None and again.state == self.one.now
+        again = seen(name, self._parent, self.one)
+        # Reading takes its time: a file that was saved meanwhile has the name by now.
+        return again is not None and again.state == self.one.now and self._has_stamp(name)
+
+    def _has_stamp(self, name: str) -> bool:
+        found = found_at(name, self._parent)
+        assert self._seen is not None
+        return found is not None and Stamp.of(found) == self._seen.stamp
 
 
 def second_names(file: str) -> tuple[str, str]:
@@ -275,7 +299,7 @@ def open_folder(root: int, folder: str, *, make: bool = False) -> int:
             try:
                 below = os.open(name, _SEARCH, dir_fd=descriptor)
             except OSError as error:
-                found = _stat(name, descriptor) if error.errno in (errno.ELOOP, errno.ENOTDIR) else None
+                found = found_at(name, descriptor) if error.errno in (errno.ELOOP, errno.ENOTDIR) else None
                 if found is not None and stat.S_ISLNK(found.st_mode):
                     raise Invalid(BEHIND_A_LINK) from error
                 raise
@@ -292,43 +316,6 @@ def open_root(root: str) -> int:
     return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-def blob_name(content: bytes, digits: int) -> str:
-    """The name that git gives to a content."""
-    named = b"blob %d\0" % len(content) + content
-    return (sha1 if digits == _SHA1_DIGITS else sha256)(named, usedforsecurity=False).hexdigest()
-
-
-def _seen(name: str, parent: int, one: FileRestore) -> Seen | None:
-    """What is under a name, followed nowhere; None for nothing, and for a folder, as git sees it."""
-    found = _stat(name, parent)
-    if found is None or stat.S_ISDIR(found.st_mode):
-        return None
-    digits = next((len(state.blob) for state in (one.now, one.to) if state is not None and state.blob), _SHA1_DIGITS)
-    if stat.S_ISLNK(found.st_mode):
-        target = os.fsencode(os.readlink(name, dir_fd=parent))
-        return Seen(FileState(mode=LINK, blob=blob_name(target, digits)), Stamp.of(found))
-    if not stat.S_ISREG(found.st_mode):
-        return Seen(FileState(mode=OTHER_MODE, blob=""), Stamp.of(found))
-    try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    except FileNotFoundError:
-        return None
-    with open(descriptor, "rb", buffering=0) as file:
-        before = os.fstat(descriptor)
-        digest = (sha1 if digits == _SHA1_DIGITS else sha256)(b"blob %d\0" % before.st_size, usedforsecurity=False)
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-        is_still = Stamp.of(before) == Stamp.of(os.fstat(descriptor))
-    mode = EXECUTABLE if before.st_mode & stat.S_IXUSR else PLAIN
-    return Seen(FileState(mode=mode, blob=digest.hexdigest()), Stamp.of(before) if is_still else None)
-
-
 def _permissions(before: int, mode: str) -> int:
     """The permissions of a file that becomes executable, or stops being so: for those who may read it."""
     return before | (before & 0o444) >> 2 if mode == EXECUTABLE else before & ~0o111
-
-
-def _stat(name: str, parent: int) -> os.stat_result | None:
-    with suppress(FileNotFoundError):
-        return os.stat(name, dir_fd=parent, follow_symlinks=False)
-    return None

@@ -16,6 +16,7 @@ from glob import glob
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from turnkeeper.core import flags
 from turnkeeper.core.sandbox import Confinement, SandboxPlaces, SandboxPolicy
 from turnkeeper.model.config import SandboxConfig, SandboxMode
 from turnkeeper.workspace import auth, capabilities, files, git, landlock, paths, seatbelt, seccomp
@@ -216,7 +217,8 @@ def _programs(environ: Mapping[str, str]) -> Iterator[str]:
 def _own(environ: Mapping[str, str]) -> list[Path]:
     """The directories of this program's and opencode's data, state and settings."""
     kinds = (paths.data, paths.config, paths.state)
-    return [kind(environ, program) for program in (paths.PROGRAM, paths.OPENCODE) for kind in kinds]
+    own = [kind(environ, program) for program in (paths.PROGRAM, paths.OPENCODE) for kind in kinds]
+    return [*own, *map(Path, filter(os.path.isabs, flags.CONFIG_DIR.values(environ)))]
 
 
 def _outermost(found: Sequence[str]) -> tuple[str, ...]:

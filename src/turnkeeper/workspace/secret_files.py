@@ -27,7 +27,7 @@ class SecretFiles:
         self._places = frozenset(map(files.real, self._names))
 
     def __contains__(self, path: object) -> bool:
-        """Whether a path leads to one of them, also by a link of any kind."""
+        """Whether a path leads to a secret file, also by a link of any kind."""
         if not isinstance(path, Path):
             return False
         place = files.real(path)

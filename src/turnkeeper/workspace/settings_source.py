@@ -1,24 +1,39 @@
-"""One source of settings, a file or a variable: reads and checks it, and keeps what holds if nobody trusts it."""
+"""One source of settings, a file or a variable: reads and checks it, and keeps what holds if nobody trusts it.
+
+Reading never fails: what is wrong with a source is in its ``problems``, so that all of them can be shown.
+"""
 
 import json
+import math
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import date, time
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from turnkeeper.core import settings, trust
+from turnkeeper.core.setting_checks import KeyPath, Problem, dotted
 from turnkeeper.model.config import ProjectAsks
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
-from turnkeeper.text import jsonc
+from turnkeeper.text import jsonc, marks
+from turnkeeper.text.marks import Mark, Marks
 from turnkeeper.workspace import files
-from turnkeeper.workspace.agent_files import AgentFile
+from turnkeeper.workspace.markdown_files import MarkdownFile
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 """Maximum size of a configuration file, and of a file in ``{file:...}``."""
 
+Layer: TypeAlias = Literal["user", "well-known", "project", "named file", "variable", "program"]
+"""Where settings come from, weakest first."""
+
+_BODIES: Final = {"agent": "prompt", "command": "template"}
+"""The setting that the text below the front matter of a markdown file is."""
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_TOML_PLACE: Final = re.compile(r"(?P<reason>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class SettingsSource(NamedTuple):
@@ -26,74 +41,127 @@ class SettingsSource(NamedTuple):
 
     where: str
     settings: JsonObject
+    """What holds of it."""
+    layer: Layer = "user"
+    written: JsonObject = MappingProxyType({})
+    """All that it says, also what does not hold because nobody trusts it."""
+    marks: Marks = MappingProxyType({})
+    """Where in the text each value is written."""
+    problems: tuple[Problem, ...] = ()
     refers: bool = False
     """Whether it contains ``{env:...}`` or ``{file:...}`` references, whose targets may change."""
-    filled: Mapping[str, str] = MappingProxyType({})
+    filled: Mapping[str, str] = _EMPTY
     """The source text of each string with a reference, by the resolved string."""
     denied: JsonObject = MappingProxyType({})
     """What a project denies that is not trusted."""
+    denied_to: Mapping[str, JsonObject] = MappingProxyType({})
+    """What it denies to agents, by their names."""
     asked: ProjectAsks = ProjectAsks()
     """What such a project wants the user to be asked about."""
     left_out: tuple[str, ...] = ()
     """The dotted keys that do not hold until the user trusts the directory of the file."""
-
     ignored: tuple[str, ...] = ()
     """The dotted keys that never hold in a file of a project."""
+    is_narrowed: bool = False
+    """Whether it is a project's that is not trusted."""
     is_changed: bool = False
     """Whether it is in a trusted directory, and is not as it was when the user trusted it."""
-    misspelt: tuple[tuple[str, str], ...] = ()
-    """The dotted keys that are no settings, each with the one that is probably meant."""
     problem: str | None = None
     """Why the file is skipped."""
+    kind: Literal["settings", "agent", "command"] = "settings"
+    """What a file that is skipped would have given."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is in the user's own configuration directory, or the program's own."""
+        return self.layer in ("user", "program")
+
+    def mark(self, path: KeyPath) -> Mark | None:
+        """Where a value is written; None for a source without lines."""
+        agent = path[:1] == ("agent",)
+        aliases = [("mode", *path[1:])] if agent else []
+        if agent and path[2:3] == ("options",):
+            aliases += [(*above, *path[3:]) for above in (path[:2], ("mode", path[1]))]
+        exact = next((self.marks[one] for one in (path, *aliases) if one in self.marks), None)
+        return exact or marks.nearest(self.marks, path)
+
+    def place(self, path: KeyPath) -> str:
+        """Where a value is written, as editors take it: ``file:line:column``."""
+        found = self.mark(path)
+        return f"{self.where}:{found.line}:{found.column}" if found else self.where
+
+    @property
+    def apart(self) -> JsonObject:
+        """What holds of a project that is not trusted, beside the settings that are merged."""
+        agents = settings.merged(
+            {name: {"permission": one} for name, one in given.items()} for given in (self.denied_to, self.asked.agent)
+        )
+        general = settings.merged([{"permission": self.denied}, {"permission": self.asked.permission}])
+        return {**({"agent": agents} if agents else {}), **{key: one for key, one in general.items() if one}}
+
+    def problems_of(self, path: KeyPath) -> list[str]:
+        """What is wrong with a value, or in it."""
+        found = [one for one in self.problems if one.path[: len(path)] == path]
+        return [f"{self.place(one.path)}: {one.message}" for one in found]
+
+    @property
+    def errors(self) -> list[str]:
+        """Why the source cannot be used."""
+        return [f"{self.place(one.path)}: {one.message}" for one in self.problems if one.is_error]
 
     @property
     def warnings(self) -> list[str]:
         """What the user should know of settings that have no effect."""
         said = [f"{self.where}: {key} is ignored: a project's file may not widen the sandbox" for key in self.ignored]
         if self.is_changed:
-            said.append(f"{self.where}: new or changed since the project was trusted; it only narrows what may happen")
-        said += [f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?" for key, meant in self.misspelt]
-        said += [f"the agent is skipped: {self.problem}"] if self.problem is not None else []
+            said.append(
+                f"{self.where}: new or changed since the project was trusted; it only narrows what may happen until "
+                "`turnkeeper trust`"
+            )
+        said += [f"{self.place(one.path)}: {one.message}" for one in self.problems if not one.is_error]
+        said += [f"the {self.kind} is skipped: {self.problem}"] if self.problem is not None else []
         return said
 
 
-def read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
-    """The settings of a file of the user. Raises Invalid, which names the file."""
-    return of_text(_text_of(content_of(file), file), str(file), file.parent, environ)
-
-
-def read_agent(file: AgentFile) -> SettingsSource:
-    """The settings of an agent file of the user."""
+def read(file: Path, environ: Mapping[str, str], layer: Layer = "user") -> SettingsSource:
+    """The settings of a file of the user."""
     try:
-        return _agent_source(file, content_of(file))
+        content = content_of(file)
     except Invalid as error:
-        return SettingsSource(str(file.path), {}, problem=str(error))
+        return _unreadable(file, error, layer)
+    return _of_content(content, file, environ, layer)
 
 
-def trusted(file: Path | AgentFile, content: bytes, environ: Mapping[str, str]) -> SettingsSource:
+def read_markdown(file: MarkdownFile, layer: Layer = "user") -> SettingsSource:
+    """The settings of a markdown file of the user."""
+    try:
+        return _markdown_source(file, content_of(file), layer)
+    except Invalid as error:
+        return skipped(file, str(error), layer)
+
+
+def trusted(file: Path | MarkdownFile, content: bytes, environ: Mapping[str, str]) -> SettingsSource:
     """All settings of a file of a project, with this content."""
-    if isinstance(file, AgentFile):
-        return _agent_source(file, content)
-    return of_text(_text_of(content, file), str(file), file.parent, environ)
+    if isinstance(file, MarkdownFile):
+        return _markdown_source(file, content, "project")
+    return _of_content(content, file, environ, "project")
 
 
-def untrusted(file: Path | AgentFile, content: bytes) -> SettingsSource:
+def untrusted(file: Path | MarkdownFile, content: bytes) -> SettingsSource:
     """The settings that hold although nobody trusts the file. References are not resolved.
 
-    An agent file is not read through a link that leads out of its directory of settings: it could send a file of the
+    A markdown file is not read through a link that leads out of its directory of settings: it could send a file of the
     user to a model.
     """
-    where = str(place_of(file))
-    if not isinstance(file, AgentFile):
-        plain = jsonc.plain(_text_of(content, file))
-        return _narrowed(SettingsSource(where, checked_settings(plain, where), misspelt=_misspelt(plain, where)))
+    if not isinstance(file, MarkdownFile):
+        return _narrowed(_of_content(content, file, None, "project"))
     place = file.path.parents[len(file.steps)]
     if not files.real(file.path).is_relative_to(files.real(place)):
-        return SettingsSource(where, {}, problem=f"{file.path}: the link leads out of {place}")
-    return _narrowed(_agent_source(file, content))
+        return skipped(file, f"{file.path}: the link leads out of {place}", "project")
+    return _narrowed(_markdown_source(file, content, "project"))
 
 
 def strict(source: SettingsSource) -> SettingsSource:
@@ -101,29 +169,83 @@ def strict(source: SettingsSource) -> SettingsSource:
     allowed = settings.with_strict_sandbox(source.settings)
     given, kept = source.settings.get("sandbox"), allowed.get("sandbox")
     names = [key for key in given if not isinstance(kept, dict) or key not in kept] if isinstance(given, dict) else []
-    misspelt = {key for key, _ in source.misspelt}
-    ignored = tuple(name for key in names if (name := f"sandbox.{key}") not in misspelt)
+    unknown = {problem.path for problem in source.problems}
+    ignored = tuple(dotted(("sandbox", key)) for key in names if ("sandbox", key) not in unknown)
     return source._replace(settings=allowed, ignored=ignored)
 
 
-def of_text(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> SettingsSource:
-    """The settings of a text. Files that it refers to are relative to ``folder``. Raises Invalid."""
+def of_text(
+    text: str, where: str, folder: Path, environ: Mapping[str, str] | None, layer: Layer = "variable"
+) -> SettingsSource:
+    """The settings of a JSON text. Files that it refers to are relative to ``folder``.
+
+    Without an environment, references stay as they are.
+    """
     # Comments are removed first, so that references in them are not resolved.
     plain = jsonc.plain(text)
-    values = {one[0]: _value(one, where, folder, environ) for one in trust.REFERENCE.finditer(plain)}
-    filled = _filled(plain, values)
-    checked = checked_settings(filled, where)
-    literals = [one[0] for one in _STRING.finditer(plain) if trust.REFERENCE.search(one[0])]
+    values: dict[str, str] = {}
+    try:
+        if environ is not None:
+            values = {one[0]: _escaped(_value(one, folder, environ)) for one in trust.REFERENCE.finditer(plain)}
+        filled = _filled(plain, values)
+        given = jsonc.parse_plain(filled) if filled.strip() else {}
+    except jsonc.JsoncError as error:
+        fault = (str(error).removesuffix(f" at line {error.line}, column {error.column}"), error.line, error.column)
+        return broken(where, layer, *fault)
+    except Invalid as error:
+        return broken(where, layer, str(error))
+    literals = [one[0] for one in _STRING.finditer(plain) if values and trust.REFERENCE.search(one[0])]
     became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
-    return SettingsSource(where, checked, bool(values), became, misspelt=_misspelt(filled, where))
+    source = SettingsSource(where, {}, layer, marks=marks.of_jsonc(text), refers=bool(values), filled=became)
+    return checked(source, given)
 
 
-def place_of(file: Path | AgentFile) -> Path:
+def of_toml(
+    text: str, where: str, folder: Path, environ: Mapping[str, str] | None, layer: Layer = "variable"
+) -> SettingsSource:
+    """The settings of a TOML text, with the keys of a JSON one."""
+    became: dict[str, str] = {}
+
+    def filled(written: str) -> str:
+        if environ is None or not trust.REFERENCE.search(written):
+            return written
+        found = trust.REFERENCE.sub(lambda one: _value(one, folder, environ), written)
+        became[found] = written
+        return found
+
+    try:
+        given = _as_json(tomllib.loads(text.replace("\r\n", "\n")), filled)
+    except tomllib.TOMLDecodeError as error:
+        place = _TOML_PLACE.fullmatch(str(error))
+        return (
+            broken(where, layer, place["reason"], int(place["line"]), int(place["column"]))
+            if place
+            else broken(where, layer, str(error))
+        )
+    except (Invalid, RecursionError) as error:
+        return broken(where, layer, str(error))
+    source = SettingsSource(where, {}, layer, marks=marks.of_toml(text), refers=bool(became), filled=became)
+    return checked(source, given)
+
+
+def checked(source: SettingsSource, given: Json) -> SettingsSource:
+    """A source with the settings of a value, which is checked."""
+    if not isinstance(given, dict):
+        return source._replace(problems=(Problem((), "expected an object of settings", is_error=True),))
+    found = settings.sifted_settings(given)
+    kept, problems = found.settings, found.problems
+    if (fault := _timezone_fault(kept.get("timezone"))) is not None:
+        kept = {key: value for key, value in kept.items() if key != "timezone"}
+        problems = (*problems, Problem(("timezone",), fault))
+    return source._replace(settings=kept, written=kept, problems=problems)
+
+
+def place_of(file: Path | MarkdownFile) -> Path:
     """Where a file is."""
-    return file.path if isinstance(file, AgentFile) else file
+    return file.path if isinstance(file, MarkdownFile) else file
 
 
-def content_of(file: Path | AgentFile) -> bytes:
+def content_of(file: Path | MarkdownFile) -> bytes:
     """The content of a file. Raises Invalid, which names the file."""
     try:
         return files.read_bytes(place_of(file), FILE_BYTES_MAX)
@@ -138,71 +260,117 @@ def path_from(name: str, folder: Path, environ: Mapping[str, str]) -> Path:
 
 
 def checked_settings(text: str, where: str) -> JsonObject:
-    """The settings of a JSON text. Raises Invalid if one has the wrong type."""
-    checked = settings.checked(parsed(text, where) if text.strip() else {}, where)
-    _check_timezone(checked.get("timezone"), where)
-    return checked
-
-
-def parsed(text: str, where: str) -> Json:
-    """The value of a JSON text with comments. Raises Invalid."""
+    """The settings of a program as JSON. Raises Invalid if one has the wrong type."""
     try:
-        return jsonc.parse(text)
+        given = settings.checked(jsonc.parse(text) if text.strip() else {}, where)
     except jsonc.JsoncError as error:
         raise Invalid(f"{where}: {error}") from error
+    if (fault := _timezone_fault(given.get("timezone"))) is not None:
+        raise Invalid(f"{where}: {fault}")
+    return given
+
+
+def broken(where: str, layer: Layer, message: str, line: int = 0, column: int = 0) -> SettingsSource:
+    """A source that cannot be used, and where in it the fault is."""
+    found: Marks = {("",): Mark(line, column)} if line else {}
+    return SettingsSource(where, {}, layer, marks=found, problems=(Problem(("",), message, is_error=True),))
+
+
+def _of_content(content: bytes, file: Path, environ: Mapping[str, str] | None, layer: Layer) -> SettingsSource:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return broken(str(file), layer, f"cannot be read: {error}")
+    parse = of_toml if file.suffix == ".toml" else of_text
+    return parse(text, str(file), file.parent, environ, layer)
+
+
+def _unreadable(file: Path, error: Invalid, layer: Layer) -> SettingsSource:
+    return broken(str(file), layer, str(error).removeprefix(f"{file}: "))
 
 
 def _narrowed(source: SettingsSource) -> SettingsSource:
     found = trust.narrowed(source.settings)
-    return source._replace(settings=found.settings, denied=found.denied, asked=found.asked, left_out=found.left_out)
+    held = source._replace(settings=found.settings, left_out=found.left_out, is_narrowed=True)
+    return held._replace(denied=found.denied, denied_to=found.denied_to, asked=found.asked)
 
 
-def _agent_source(file: AgentFile, content: bytes) -> SettingsSource:
-    """The settings of an agent file. One that is wrong is skipped: other agents can do without it."""
+def skipped(file: MarkdownFile, why: str, layer: Layer) -> SettingsSource:
+    """A markdown file that is not used."""
+    return SettingsSource(str(file.path), {}, layer, problem=why, kind=file.kind)
+
+
+def _markdown_source(file: MarkdownFile, content: bytes, layer: Layer) -> SettingsSource:
+    """The settings of a markdown file. A wrong file is skipped, and others are loaded."""
     where = str(file.path)
     try:
-        return SettingsSource(where, settings.checked(file.settings(content), where))
+        given = settings.checked(file.settings(content), where)
     except Invalid as error:
-        return SettingsSource(where, {}, problem=str(error))
+        return skipped(file, str(error), layer)
+    return SettingsSource(where, given, layer, written=given, marks=_markdown_marks(file, given, content))
 
 
-def _text_of(content: bytes, file: Path) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{file}: cannot be read: {error}") from error
+def _markdown_marks(file: MarkdownFile, given: JsonObject, content: bytes) -> Marks:
+    """The lines of the keys in the front matter."""
+    entries = given.get(file.kind)
+    name = next(iter(entries), "") if isinstance(entries, dict) else ""
+    lines = content.decode("utf-8-sig", "replace").splitlines()
+    end = next((number for number, line in enumerate(lines) if number and line.rstrip() == "---"), 0)
+    found: dict[KeyPath, Mark] = {
+        (file.kind, name): Mark(1, 1),
+        (file.kind, name, _BODIES[file.kind]): Mark(min(end + 2, len(lines)), 1),
+    }
+    for number, line in enumerate(lines[:end], start=1):
+        if key := re.match(r"[\w$-]+(?=\s*:)", line):
+            found[file.kind, name, key[0]] = Mark(number, 1)
+    return found
 
 
-def _misspelt(text: str, where: str) -> tuple[tuple[str, str], ...]:
-    """The misspelt keys as the file has them: checking turns unknown keys of an agent into its options."""
-    given = parsed(text, where) if text.strip() else None
-    return settings.near_misses(given) if isinstance(given, dict) else ()
-
-
-def _check_timezone(name: Json, where: str) -> None:
+def _timezone_fault(name: Json) -> str | None:
     from zoneinfo import ZoneInfo
 
     try:
         if isinstance(name, str):
             ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise Invalid(f"{where}: timezone {name!r} is not known; write it like Europe/Berlin") from error
+    except (KeyError, ValueError, OSError):
+        return f"timezone {name!r} is not known; write it like Europe/Berlin"
+    return None
+
+
+def _as_json(value: Json, filled: Callable[[str], str]) -> Json:
+    """A TOML value as JSON. Dates become text; a number that JSON cannot express is refused."""
+    match value:
+        case str():
+            return filled(value)
+        case dict():
+            return {key: _as_json(one, filled) for key, one in value.items()}
+        case list():
+            return [_as_json(one, filled) for one in value]
+        case date() | time():
+            return value.isoformat()
+        case float() if not math.isfinite(value):
+            raise Invalid(f"{value} is no number of a setting")
+        case _:
+            return value
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
     """The text with ``{env:NAME}`` and ``{file:path}`` replaced by their values."""
-    return trust.REFERENCE.sub(lambda reference: values[reference[0]], text)
+    return trust.REFERENCE.sub(lambda reference: values.get(reference[0], reference[0]), text)
 
 
-def _value(reference: re.Match[str], where: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """The value of a reference, escaped for a JSON string."""
+def _escaped(text: str) -> str:
+    """A text as it is written inside of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _value(reference: re.Match[str], folder: Path, environ: Mapping[str, str]) -> str:
     kind, name = reference.groups()
-    found = environ.get(name, "") if kind == "env" else _content(name, where, folder, environ)
-    return json.dumps(found, ensure_ascii=False)[1:-1]
+    return environ.get(name, "") if kind == "env" else _content(name, folder, environ)
 
 
-def _content(name: str, where: str, folder: Path, environ: Mapping[str, str]) -> str:
+def _content(name: str, folder: Path, environ: Mapping[str, str]) -> str:
     try:
         return files.read_bytes(path_from(name, folder, environ), FILE_BYTES_MAX).decode("utf-8").strip()
     except (OSError, ValueError, Invalid) as error:
-        raise Invalid(f"{where}: {{file:{name}}} cannot be read: {error}") from error
+        raise Invalid(f"{{file:{name}}} cannot be read: {error}") from error

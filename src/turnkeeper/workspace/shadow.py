@@ -125,7 +125,7 @@ class ShadowGit:
                 self._lock = ()
 
     def clear_index_lock(self) -> None:
-        """Remove git's lock. Whoever made it is dead: the git processes of others, too, would hold ours."""
+        """Remove git's lock. The process that made it is dead: a living one would hold our own lock, too."""
         with suppress(FileNotFoundError, NotADirectoryError):
             (self.place.git_dir / "index.lock").unlink()
 

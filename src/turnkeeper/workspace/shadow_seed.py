@@ -57,7 +57,7 @@ def stamps(place: ShadowPlace, environ: Mapping[str, str]) -> list[tuple[int, ..
 
 
 def ignore_rules(place: ShadowPlace, found: SourceSettings) -> bytes:
-    """The rules for ignored files that are not in the project itself, those that count more last."""
+    """The rules for ignored files from outside the project, in increasing order of precedence."""
     sources = [found.excludes_file, place.source.common / "info" / "exclude" if place.source else None]
     return b"".join(_content(file) + b"\n" for file in sources if file is not None)
 

@@ -22,6 +22,7 @@ STALE: Final = "the snapshot before the turn had an older version of it"
 UNCAPTURED: Final = "it is too large or cannot be read"
 NESTED: Final = "it is a repository of its own"
 NO_TEXT: Final = "its name is not UTF-8"
+GONE: Final = "it is gone, and no snapshot had it"
 OTHERS: Final = "another session wrote it at the same time"
 
 
@@ -53,6 +54,7 @@ async def step_changes(repository: ShadowRepository, session_id: str, before: Ca
         doubts = dict(_doubts(root, changes, before, after, others))
         doubts |= {name: UNCAPTURED for name in _uncaptured(before, after) if name not in doubts}
         doubts |= dict.fromkeys(_nested(root, before, after), NESTED)
+        doubts |= dict.fromkeys(_gone(root, before), GONE)
         names = sorted(change.name for change in changes if change.name not in doubts)
         told = tuple((_printable(name), reason) for name, reason in sorted(doubts.items()))
         return StepChanges(tuple(name.decode("utf-8") for name in names), told)
@@ -93,6 +95,13 @@ def _uncaptured(before: Captured, after: Captured) -> Iterator[bytes]:
     known = {**before.gaps.files, **before.gaps.stale}
     for name, stamp in {**after.gaps.files, **after.gaps.stale}.items():
         if name not in known or known[name] != stamp:
+            yield name
+
+
+def _gone(root: bytes, before: Captured) -> Iterator[bytes]:
+    """The files and nested repositories that the first snapshot left out, and that are not there any more."""
+    for name in (*before.gaps.files, *before.gaps.nested):
+        if not os.path.lexists(os.path.join(root, name)):
             yield name
 
 

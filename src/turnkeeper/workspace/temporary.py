@@ -40,7 +40,7 @@ class TemporaryDirectories:
         return os.path.join(self._made(), sha256(session_id.encode("utf-8", "replace")).hexdigest()[:12])
 
     def _made(self) -> str:
-        """The directory above all of them. One that another user could have made, or can enter, is not used."""
+        """The directory of all temporary directories, refused if another user could have made it or can enter it."""
         if self._parent is None or not os.path.isdir(self._parent):
             base = os.path.realpath(self._environ.get("TMPDIR") or tempfile.gettempdir())
             path = os.path.join(base, f"{NAME}-{os.getuid()}")

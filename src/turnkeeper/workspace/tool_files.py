@@ -1,34 +1,66 @@
-"""The Python files that tools come from: where they are, and which of them may be loaded.
+"""The Python files that tools and plugins come from: where they are, and which of them may be loaded.
 
 They run in this process, with everything that it may do, and a model's commands can write those of a project. So such a
 file is trusted by its content: ``turnkeeper trust`` records its hash, and a file that is new or changed since is not
 loaded. The variable that trusts every project trusts the files that are older than this process's use of them.
 """
 
+import ast
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from turnkeeper.core import flags
 from turnkeeper.core.limits import CUSTOM_TOOL_BYTES_MAX
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files, paths
 from turnkeeper.workspace.trust import TrustedDirectories, are_older
 
 FOLDERS: Final = ("tool", "tools")
+PLUGIN_FOLDERS: Final = ("plugin", "plugins")
 FILES_MAX: Final = 200
 """How many files are looked at in one folder."""
 
 
-def found_in(directories: Sequence[Path]) -> Iterator[Path]:
-    """The files of tools in directories of settings."""
-    for folder in (directory / name for directory in directories for name in FOLDERS):
+def found_in(directories: Sequence[Path], folders: Sequence[str] = FOLDERS) -> Iterator[Path]:
+    """The files of tools, or those in other ``folders``, in directories of settings."""
+    for folder in (directory / name for directory in directories for name in folders):
         try:
             names = sorted(os.listdir(folder))
         except OSError:
             continue
         yield from [folder / name for name in names if name.endswith(".py") and not name.startswith("_")][:FILES_MAX]
+
+
+def names_in(directories: Sequence[Path]) -> Iterator[str]:
+    """The names that the tools in these directories may have, by their text alone: no file is run.
+
+    opencode's tools are in files of JavaScript, which are named like them.
+    """
+    for file in found_in(directories):
+        with suppress(OSError, Invalid, SyntaxError, ValueError, RecursionError):
+            yield from _names(ast.parse(read(file)))
+    for folder in (directory / name for directory in directories for name in FOLDERS):
+        with suppress(OSError):
+            yield from (stem for name in os.listdir(folder) if (stem := name.partition(".")[0]))
+
+
+def has_plugins(directories: Sequence[Path]) -> bool:
+    """Whether there are plugins, also of opencode, which may bring any tool."""
+    return any(os.path.isdir(directory / name) for directory in directories for name in PLUGIN_FOLDERS)
+
+
+def _names(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.keyword(arg="name" | "permission", value=ast.Constant(value=str() as name)):
+                yield name
 
 
 def read(file: Path) -> bytes:
@@ -57,7 +89,9 @@ class ToolTrust:
 
     def _is_own(self, directory: Path) -> bool:
         """Whether a directory is the user's own: no command that a model runs can write there."""
-        return directory in (paths.config(self._environ, paths.OPENCODE), paths.config(self._environ))
+        own = (paths.config(self._environ, paths.OPENCODE), paths.config(self._environ))
+        named = flags.CONFIG_DIR.values(self._environ)
+        return directory in own or any(str(directory) == name for name in named)
 
     @cached_property
     def _trusted(self) -> TrustedDirectories:

@@ -13,11 +13,11 @@ from typing import Final, cast
 
 import msgspec
 
+from turnkeeper.core import flags
 from turnkeeper.workspace import paths
 from turnkeeper.workspace.private_json import PrivateJson
 
 NAME: Final = "trust.json"
-VARIABLE: Final = "TURNKEEPER_TRUST"
 
 
 class Trusted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,7 +53,7 @@ class TrustedDirectories:
     @property
     def are_all(self) -> bool:
         """Whether the variable trusts every directory."""
-        return self._environ.get(VARIABLE, "").lower() in ("1", "true")
+        return flags.TRUST.is_on(self._environ)
 
     def all(self) -> list[str]:
         """The trusted directories. Raises Invalid if their file is damaged."""

@@ -13,7 +13,7 @@ from turnkeeper.server.route import Route
 from turnkeeper.server.routes import permission, question
 from turnkeeper.server.routes.api_catalogue import Located
 from turnkeeper.server.routes.permission import ReplyBody
-from turnkeeper.server.routes.question import Answers
+from turnkeeper.server.routes.question import Answers, Dismissal
 from turnkeeper.server.v2 import catalogue
 
 
@@ -64,7 +64,7 @@ class SavedPermission(Value):
 
 
 class SavedPermissions(Value, omit_defaults=False):
-    """All of these."""
+    """A list of saved permissions."""
 
     data: tuple[SavedPermission, ...]
 
@@ -107,7 +107,9 @@ async def reply(call: HttpRequest[None, ReplyBody]) -> None:
     """Reply to a permission request."""
     await call.turnkeeper.get(call.session_id)
     name, given = call.params["requestID"], call.body
-    await permission.answer(call, name, given.reply, message=given.message, session_id=call.session_id)
+    await permission.answer(
+        call, name, given.reply, message=given.message, absence=given.absence, session_id=call.session_id
+    )
 
 
 async def saved(call: PlainRequest) -> SavedPermissions:
@@ -146,10 +148,10 @@ async def answer(call: HttpRequest[None, Answers]) -> None:
     await question.answer(call, call.body.answers, session_id=call.session_id)
 
 
-async def dismiss(call: PlainRequest) -> None:
+async def dismiss(call: HttpRequest[Dismissal, None]) -> None:
     """Dismiss a question of a model."""
     await call.turnkeeper.get(call.session_id)
-    await question.answer(call, None, session_id=call.session_id)
+    await question.answer(call, None, absence=call.query.absence, session_id=call.session_id)
 
 
 async def _waiting(call: PlainRequest) -> Sequence[PermissionRequest]:
@@ -235,6 +237,7 @@ ROUTES = (
         path=f"{_OF}/question/{{requestID}}/reject",
         operation="v2.session.question.reject",
         handler=dismiss,
+        query=Dismissal,
         status=204,
         errors=(NotFound, Conflict),
     ),

@@ -6,6 +6,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.skill import Skill
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.errors import Missing
@@ -13,7 +14,7 @@ from turnkeeper.server.providers import ConfiguredProviders, ProviderEntry
 from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.server.v2 import catalogue
-from turnkeeper.server.v2.catalogue import AgentInfo, CatalogueModel, CatalogueProviderInfo, LocationInfo
+from turnkeeper.server.v2.catalogue import AgentInfo, CatalogueModel, CatalogueProviderInfo, CommandInfo, LocationInfo
 
 T = TypeVar("T")
 
@@ -51,6 +52,13 @@ async def agents(call: PlainRequest) -> Located[tuple[AgentInfo, ...]]:
     return Located(location=catalogue.location(place), data=tuple(map(catalogue.agent, found)))
 
 
+async def commands(call: PlainRequest) -> Located[tuple[CommandInfo, ...]]:
+    """The commands of a directory that have templates."""
+    place = await call.place()
+    found = await call.service.part(Catalogue).commands(place)
+    return Located(location=catalogue.location(place), data=tuple(map(catalogue.command, found)))
+
+
 async def models(call: PlainRequest) -> Located[tuple[CatalogueModel, ...]]:
     """The models of all providers that can be used."""
     place = await call.place()
@@ -72,6 +80,13 @@ async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
     if found is None:
         raise Missing("Provider", name)
     return Located(location=catalogue.location(await call.place()), data=catalogue.provider(found))
+
+
+async def skills(call: PlainRequest) -> Located[tuple[Skill, ...]]:
+    """The skills of a directory, with their texts."""
+    place = await call.place()
+    found = await call.turnkeeper.runtime.directories.skills(place)
+    return Located(location=catalogue.location(place), data=found.skills)
 
 
 async def empty(call: PlainRequest) -> EmptyList:
@@ -104,6 +119,6 @@ ROUTES = (
     _list("provider", providers, Located[tuple[CatalogueProviderInfo, ...]]),
     _list("integration", empty, EmptyList),
     _list("reference", empty, EmptyList),
-    _list("command", empty, EmptyList),
-    _list("skill", empty, EmptyList),
+    _list("command", commands, Located[tuple[CommandInfo, ...]]),
+    _list("skill", skills, Located[tuple[Skill, ...]]),
 )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from turnkeeper.model.permission import PermissionAnswer, PermissionRequest
+from turnkeeper.model.permission import Absence, PermissionAnswer, PermissionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
@@ -16,6 +16,8 @@ class ReplyBody(Value):
 
     reply: PermissionAnswer
     message: str | None = None
+    absence: Absence | None = None
+    """Why a rejection is not the user's own, which the model is told."""
 
 
 class ResponseBody(Value):
@@ -32,7 +34,7 @@ async def list_pending(call: PlainRequest) -> list[PermissionRequest]:
 
 async def reply(call: HttpRequest[None, ReplyBody]) -> bool:
     """Reply to a permission request."""
-    await answer(call, call.params["requestID"], call.body.reply, message=call.body.message)
+    await answer(call, call.params["requestID"], call.body.reply, message=call.body.message, absence=call.body.absence)
     return True
 
 
@@ -48,11 +50,12 @@ async def answer(
     given: PermissionAnswer,
     *,
     message: str | None = None,
+    absence: Absence | None = None,
     session_id: str | None = None,
 ) -> None:
     """Answer a permission request. Raises Missing if it does not wait (any more)."""
     try:
-        await call.turnkeeper.reply(request_id, given, message=message, session_id=session_id)
+        await call.turnkeeper.reply(request_id, given, message=message, absence=absence, session_id=session_id)
     except NotFound as error:  # The request, or its session.
         raise Missing("Permission", request_id) from error
 

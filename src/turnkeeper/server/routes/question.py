@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from turnkeeper.model.permission import Absence
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
@@ -18,6 +19,13 @@ class Answers(Value):
     answers: tuple[tuple[str, ...], ...]
 
 
+class Dismissal(Value):
+    """How questions are dismissed."""
+
+    absence: Absence | None = None
+    """Why they are not dismissed by the user, which the model is told."""
+
+
 async def list_pending(call: PlainRequest) -> list[QuestionRequest]:
     """Pending questions of a directory."""
     place = await call.place()
@@ -30,9 +38,9 @@ async def reply(call: HttpRequest[None, Answers]) -> bool:
     return True
 
 
-async def reject(call: PlainRequest) -> bool:
+async def reject(call: HttpRequest[Dismissal, None]) -> bool:
     """Dismiss a question."""
-    await answer(call, None)
+    await answer(call, None, absence=call.query.absence)
     return True
 
 
@@ -40,12 +48,13 @@ async def answer(
     call: HttpRequest[Any, Any],  # The routes have bodies of their own.
     given: Sequence[Sequence[str]] | None,
     *,
+    absence: Absence | None = None,
     session_id: str | None = None,
 ) -> None:
     """Answer questions, or dismiss them. Raises Missing if they do not wait (any more)."""
     name = call.params["requestID"]
     try:
-        await call.turnkeeper.answer(name, given, session_id=session_id)
+        await call.turnkeeper.answer(name, given, absence=absence, session_id=session_id)
     except NotFound as error:  # The request, or its session.
         raise Missing("Question", name) from error
 
@@ -72,6 +81,7 @@ ROUTES = (
         path="/question/{requestID}/reject",
         operation="question.reject",
         handler=reject,
+        query=Dismissal,
         answer=bool,
         errors=(NotFound, Conflict),
     ),

@@ -1,9 +1,13 @@
 """Shapes of the second generation for a directory: its project, agents, providers and models."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
+from turnkeeper.model.command import Command
+from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import SessionModel
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server import providers
@@ -54,6 +58,17 @@ class AgentInfo(Value):
     color: str | None = None
     steps: int | None = None
     permissions: tuple[RuleInfo, ...]
+
+
+class CommandInfo(Value):
+    """A command as the second generation sends it."""
+
+    name: str
+    template: str
+    description: str | None = None
+    agent: str | None = None
+    model: SessionModel | None = None
+    subtask: bool | None = None
 
 
 class Api(Value, tag_field="type", tag="aisdk"):
@@ -141,6 +156,23 @@ def agent(words: AgentEntry) -> AgentInfo:
         color=words.color,
         steps=words.steps,
         permissions=rules(words.permission),
+    )
+
+
+def command(given: Command) -> CommandInfo:
+    """A command as the second generation sends it."""
+    model: SessionModel | None = None
+    with suppress(Invalid):  # The configuration may name anything; it is refused when the command is sent.
+        if given.model is not None:
+            named = ModelChoice.parse(given.model)
+            model = SessionModel(id=named.model_id, provider_id=named.provider_id, variant=given.variant)
+    return CommandInfo(
+        name=given.name,
+        template=given.template,
+        description=given.description,
+        agent=given.agent,
+        model=model,
+        subtask=given.subtask,
     )
 
 

@@ -1,17 +1,18 @@
-"""Agent files: markdown files in the ``agent`` and ``mode`` folders of a directory of settings."""
+"""Markdown files of settings: those in the ``agent``, ``mode`` and ``command`` folders of a directory of settings."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from turnkeeper.core import agent_settings
+from turnkeeper.core import agent_settings, commands
 from turnkeeper.core.agent_settings import MODE_FOLDERS
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject
 from turnkeeper.text import frontmatter
 
-FOLDERS: Final = ("agent", "agents", *MODE_FOLDERS)
+COMMAND_FOLDERS: Final = ("command", "commands")
+FOLDERS: Final = ("agent", "agents", *MODE_FOLDERS, *COMMAND_FOLDERS)
 FILES_MAX: Final = 200
 """How many files of one folder are read."""
 DEPTH_MAX: Final = 8
@@ -19,8 +20,8 @@ DEPTH_MAX: Final = 8
 ENDING: Final = ".md"
 
 
-class AgentFile(NamedTuple):
-    """A file that an agent comes from."""
+class MarkdownFile(NamedTuple):
+    """A file that an agent or a command comes from."""
 
     path: Path
     folder: str
@@ -28,22 +29,29 @@ class AgentFile(NamedTuple):
     steps: tuple[str, ...]
     """The names from that folder to the file, without its ending."""
 
+    @property
+    def kind(self) -> Literal["agent", "command"]:
+        """What comes from it."""
+        return "command" if self.folder in COMMAND_FOLDERS else "agent"
+
     def settings(self, content: bytes) -> JsonObject:
-        """The settings of the agent, unchecked. Raises Invalid, which names the file."""
+        """The settings of the agent or command, unchecked. Raises Invalid, which names the file."""
         try:
             values, body = frontmatter.parse(content.decode("utf-8-sig"))
         except (UnicodeDecodeError, frontmatter.FrontmatterError) as error:
             raise Invalid(f"{self.path}: {error}") from error
+        if self.kind == "command":
+            return commands.of_file(self.steps, values, body)
         return agent_settings.of_file(self.folder, self.steps, values, body)
 
 
-def found_in(directory: Path) -> Iterator[AgentFile]:
-    """The agent files of a directory of settings, in a fixed order."""
+def found_in(directory: Path) -> Iterator[MarkdownFile]:
+    """The markdown files of a directory of settings, in a fixed order."""
     for folder in FOLDERS:
         depth = 1 if folder in MODE_FOLDERS else DEPTH_MAX
         found = (
-            AgentFile(directory / folder / Path(*steps), folder, _named(steps))
-            for steps in _walk(directory / folder, (), depth)
+            MarkdownFile(directory / folder / Path(*steps), folder, _named(steps))
+            for steps in _walk(os.path.join(directory, folder), (), depth)
         )
         yield from (file for _, file in zip(range(FILES_MAX), found, strict=False))
 
@@ -52,7 +60,7 @@ def _named(steps: tuple[str, ...]) -> tuple[str, ...]:
     return (*steps[:-1], steps[-1].removesuffix(ENDING))
 
 
-def _walk(top: Path, steps: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
+def _walk(top: str, steps: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
     """The markdown files below a folder. Links to folders are followed; the depth ends a loop of them."""
     try:
         with os.scandir(top) as found:
@@ -63,4 +71,4 @@ def _walk(top: Path, steps: tuple[str, ...], depth: int) -> Iterator[tuple[str, 
         if entry.name.endswith(ENDING) and not entry.is_dir():
             yield (*steps, entry.name)
         elif depth > 1 and entry.is_dir():
-            yield from _walk(top / entry.name, (*steps, entry.name), depth - 1)
+            yield from _walk(entry.path, (*steps, entry.name), depth - 1)

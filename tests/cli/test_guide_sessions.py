@@ -1,4 +1,4 @@
-"""What the guide to agents shows on a terminal is what the commands print."""
+"""What the guides to agents, commands and skills show on a terminal is what the commands print."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from workshop import Shop
 
-GUIDE = (Path(__file__).resolve().parents[2] / "docs/guides/agents.md").read_text("utf-8")
+GUIDES = Path(__file__).resolve().parents[2] / "docs/guides"
 BLOCK = re.compile(r"(?:<!-- file: (?P<path>\S+) -->\n)?```(?P<kind>console|markdown)\n(?P<text>.*?)```", re.DOTALL)
 DEADLINE_S = 60
 
@@ -23,15 +23,16 @@ def commands(tmp_path: Path) -> Path:
     return program.parent
 
 
-@pytest.mark.timeout(120)
-def test_the_sessions_of_the_guide_print_what_it_says(shop: Shop, commands: Path) -> None:
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("guide", "sessions"), [("agents", 3), ("commands", 3), ("skills", 1)])
+def test_the_sessions_of_the_guide_print_what_it_says(shop: Shop, commands: Path, guide: str, sessions: int) -> None:
     environ = shop.environ()
     environ["PATH"] = f"{commands}:{environ['PATH']}"
     shown: list[str] = []
-    for block in BLOCK.finditer(GUIDE):
+    for block in BLOCK.finditer((GUIDES / f"{guide}.md").read_text("utf-8")):
         if block["path"]:
             file = shop.project / block["path"]
-            file.parent.mkdir(parents=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block["text"])
             continue
         printed = ""
@@ -49,4 +50,4 @@ def test_the_sessions_of_the_guide_print_what_it_says(shop: Shop, commands: Path
             printed += f"$ {line}\n{done.stdout.replace(str(shop.project), '~/project')}"
         assert printed == block["text"]
         shown.append(printed)
-    assert len(shown) == 3
+    assert len(shown) == sessions

@@ -1,0 +1,96 @@
+"""How a chat begins: with which session, and with what of it that is not finished."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import anyio
+
+from turnkeeper.cli.left_open import found_open
+from turnkeeper.cli.options import local_store
+from turnkeeper.cli.output import agrees
+from turnkeeper.cli.screen import Screen, one_line, plural, shortened
+from turnkeeper.model.status import IDLE
+from turnkeeper.run.coordinator import Outcome
+from turnkeeper.workspace.owner import is_alive
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
+    from turnkeeper.model.session import Session
+
+POLL_S: Final = 0.5
+TITLE_SHOWN: Final = 48
+
+Work: TypeAlias = Callable[[], Awaitable[Outcome]]
+
+
+class Unfinished(NamedTuple):
+    """What of a session is not finished, in a sentence, and how it goes on: after a question, at once, or not here."""
+
+    said: str
+    how: Literal["ask", "at once", "elsewhere"]
+
+
+async def offered(tk: "Turnkeeper | Client", directory: Path | None, screen: Screen) -> "Session | None":
+    """The newest session of a directory, if there is one and the user wants to go on with it."""
+    found = (await tk.list(directory=directory, limit=1)).items
+    if not found:
+        return None
+    [session] = found
+    title = shortened(one_line(session.title), TITLE_SHOWN)
+    when = screen.ago(session.time.updated)
+    return session if agrees(f'Continue "{title}" ({session.slug}, {when})?') else None
+
+
+async def unfinished(tk: "Turnkeeper | Client", session: "Session") -> Unfinished | None:
+    """What of a session is not finished."""
+    if (store := local_store(tk)) is not None:
+        return await _in_store(store, session)
+    if await tk.status(session.id) != IDLE:
+        return Unfinished("The server runs this session. Its answer is shown from here on.", "at once")
+    return Unfinished("A call waits for your answer.", "at once") if await _asks(tk, session) else None
+
+
+async def _in_store(store: "Turnkeeper", session: "Session") -> Unfinished | None:
+    view = await store.store.journal.view(session.id)
+    if view.owner is not None and is_alive(view.owner):
+        return Unfinished(
+            f"Process {view.owner.pid} on {view.owner.host} runs this session now; it reads what you send here at its "
+            "next step, and shows the answer there.",
+            "elsewhere",
+        )
+    left = found_open(view)
+    if any(ask.reply is None for ask in view.asks):
+        return Unfinished(left or "A call waits for your answer.", "at once")
+    if left is not None and (view.turn is not None or view.inbox):
+        return Unfinished(left, "ask")
+    if view.inbox:
+        return Unfinished(f"{plural(len(view.inbox), 'prompt was', 'prompts were')} not answered yet.", "ask")
+    return None
+
+
+def going_on(tk: "Turnkeeper | Client", session: "Session") -> Work:
+    """What finishes a session."""
+    if (store := local_store(tk)) is not None:
+        return partial(store.run, session.id, resume=True)
+    return partial(_served, tk, session)
+
+
+async def _served(tk: "Turnkeeper | Client", session: "Session") -> Outcome:
+    """Wait until a server's session rests and nothing of it waits for the user."""
+    while True:
+        if not await _asks(tk, session):
+            break
+        await anyio.sleep(POLL_S)
+    await tk.wait(session.id)
+    return Outcome(kind="rested", reason="done")
+
+
+async def _asks(tk: "Turnkeeper | Client", session: "Session") -> bool:
+    """Whether a session, or one that works for it, waits for the user."""
+    family = {session.id, *(one.id for one in await tk.children(session.id, recursive=True))}
+    asking = {one.session_id for one in await tk.permissions(directory=session.directory)}
+    asking |= {one.session_id for one in await tk.questions(directory=session.directory)}
+    return bool(family & asking)

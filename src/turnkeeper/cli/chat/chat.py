@@ -1,0 +1,175 @@
+"""What a chat knows: its session, what the next prompt is sent with, and what can be chosen for it."""
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from turnkeeper.cli.chat import choices
+from turnkeeper.cli.chat.completion import Kind
+from turnkeeper.cli.chat.keys import State
+from turnkeeper.cli.chat.prompts import prompt
+from turnkeeper.cli.chat.typing_place import TypingPlace
+from turnkeeper.cli.live import Live
+from turnkeeper.cli.options import local_store
+from turnkeeper.cli.prompt_model import OFFLINE_ANSWERS, model_of_prompt
+from turnkeeper.cli.screen import Screen, harmless, money, one_line, shortened
+from turnkeeper.core.family import total_cost
+from turnkeeper.model.event import Delivery
+from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.parts import TextPart
+from turnkeeper.run.coordinator import Outcome
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.cli.slash import CalledCommand
+    from turnkeeper.client import Client
+    from turnkeeper.model.message import ModelChoice
+    from turnkeeper.model.session import Session
+
+STATUS_NAME: Final = 28
+RECAP_MESSAGES: Final = 12
+RECAP_LINES: Final = 8
+RECAP_PROMPT_LINES: Final = 3
+SESSIONS_MAX: Final = 20
+"""How many sessions of the directory are offered."""
+
+
+class Chat(ABC):
+    """A chat, as slash commands see and change it."""
+
+    def __init__(self, tk: "Turnkeeper | Client", place: TypingPlace, live: Live, directory: Path | None) -> None:
+        """``directory`` is where new sessions work; None for that of a server elsewhere."""
+        self.tk, self.place, self.live, self.directory = tk, place, live, directory
+        self.session: Session | None = None
+        """The session that is shown; None until the first prompt makes a new one."""
+        self.agent: str | None = None
+        self.model: ModelChoice | None = None
+        self.choices = choices.Choices()
+        self.state: State = "idle"
+        self.cost = 0.0
+        """The cost of the session and its Child Sessions."""
+        self.sessions: list[Session] = []
+        """The newest sessions of the directory."""
+        self.files = choices.ProjectFiles(None)
+        self._said: set[str] = set()
+
+    @abstractmethod
+    def start(self, work: Callable[[], Awaitable[Outcome]], *, shows_summary: bool = False) -> None:
+        """Show the session while ``work`` runs, and let the user type meanwhile."""
+
+    @abstractmethod
+    async def say(self, text: str, delivery: Delivery = "steer") -> None:
+        """Send a prompt; while a turn runs, steer it or queue."""
+
+    @abstractmethod
+    async def command(self, called: "CalledCommand") -> None:
+        """Send a command of the directory to the idle session."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Leave the chat."""
+
+    @property
+    @abstractmethod
+    def commands(self) -> "Mapping[str, SlashCommand]":
+        """The slash commands, by name."""
+
+    @property
+    def status(self) -> str:
+        """Agent, model, session and cost."""
+        session, model = self.session, self.model_name
+        name = shortened(one_line(session.title), STATUS_NAME) if session is not None else "new session"
+        agent = self.agent or (session.agent if session is not None else None) or "build"
+        return " · ".join(filter(None, [agent, model, name, money(self.cost) if self.cost else ""]))
+
+    @property
+    def model_name(self) -> str:
+        """The model that answers, as far as it is known."""
+        if self.model is not None:
+            return f"{self.model.provider_id}/{self.model.model_id}"
+        used = self.session.model if self.session is not None else None
+        return f"{used.provider_id}/{used.id}" if used is not None else ""
+
+    async def recap(self) -> None:
+        """Show which session this is, and the end of what was said in it."""
+        assert self.session is not None
+        screen, session = Screen.of(sys.stdout), self.session
+        facts = [one_line(session.title), session.slug, screen.ago(session.time.updated)]
+        self.note(screen.paint(" · ".join(facts), "dim"))
+        page = await self.tk.messages(session.id, limit=RECAP_MESSAGES)
+        asked = next((one for one in reversed(page.items) if isinstance(one.info, UserMessage) and _text(one)), None)
+        said = next(
+            (one for one in reversed(page.items) if isinstance(one.info, AssistantMessage) and _text(one)), None
+        )
+        if asked is not None:
+            self.live.display.prompted("\n".join(_cut(_text(asked), RECAP_PROMPT_LINES)))
+        if said is not None and (asked is None or said.info.seq >= asked.info.seq):
+            self.note("\n".join(_cut(_text(said), RECAP_LINES)))
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+        self.live.display.note(text)
+
+    def tell_once(self, text: str) -> None:
+        """Show a remark, unless it was shown already."""
+        if text not in self._said:
+            self._said.add(text)
+            self.note(text)
+
+    async def refresh(self) -> None:
+        """Look again at the session, and at what can be chosen for it."""
+        if self.session is not None:
+            self.session = await self.tk.get(self.session.id)
+            self.cost = total_cost(self.session, await self.tk.children(self.session.id, recursive=True))
+        else:
+            self.cost = 0.0
+        here = self.directory_here
+        if not self.files.is_of(here):
+            self.files = choices.ProjectFiles(here)
+        where = Path(self.session.directory) if self.session is not None else self.directory
+        self.choices = await choices.load(self.tk, where)
+        self.sessions = list((await self.tk.list(directory=where, limit=SESSIONS_MAX)).items)
+
+    async def tell_offline(self) -> None:
+        """Say once if no model has a key, before anything is asked."""
+        if (store := local_store(self.tk)) is None:
+            if self.choices.models and all(name.startswith("offline/") for name in self.choices.models):
+                self.tell_once(OFFLINE_ANSWERS)
+            return
+        given = prompt("-", agent=self.agent, model=self.model)
+        directory = self.directory or Path.cwd()
+        await model_of_prompt(store, self.tell_once, given, self.session, directory, is_asked=False)
+
+    @property
+    def directory_here(self) -> Path | None:
+        """The directory of the session, if its files are on this machine."""
+        if self.directory is None:
+            return None
+        return Path(self.session.directory) if self.session is not None else self.directory
+
+
+def _text(message: MessageWithParts) -> str:
+    """What a message says."""
+    texts = (part.text for part in message.parts if isinstance(part, TextPart) and not part.synthetic)
+    return harmless("\n".join(texts).strip())
+
+
+def _cut(text: str, lines_max: int) -> list[str]:
+    lines = text.splitlines()
+    return lines if len(lines) <= lines_max else [*lines[: lines_max - 1], "…"]
+
+
+class SlashCommand(NamedTuple):
+    """A line that begins with ``/`` and that the chat carries out, instead of sending it."""
+
+    name: str
+    about: str
+    do: Callable[[Chat, str], Awaitable[None]]
+    argument: str = ""
+    """What stands after the name, as help shows it; in brackets if it can be left out."""
+    completes: Kind | None = None
+    while_running: bool = False
+    """Whether it can be used while a turn runs."""

@@ -1,0 +1,87 @@
+"""What a directory offers for a prompt: models, agents and files; on a store or on a server."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from turnkeeper.model.refusal import Refusal
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
+
+FILES_MAX: Final = 20_000
+"""How many files completion looks at."""
+FILES_FRESH_S: Final = 3.0
+FILES_TIMEOUT_S: Final = 2.0
+"""How long a list of files may take. Until it is there, the one before is used."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Models and agents with what each is about."""
+
+    models: Mapping[str, str] = field(default_factory=dict)
+    agents: Mapping[str, str] = field(default_factory=dict)
+    """The agents that can answer the user."""
+    mentionable: Mapping[str, str] = field(default_factory=dict)
+    """The agents that a prompt can mention, to have them work in a Child Session."""
+
+
+async def load(tk: "Turnkeeper | Client", directory: Path | None) -> Choices:
+    """What a directory offers now. Raises Invalid if its configuration is wrong."""
+    from turnkeeper.api import Turnkeeper
+
+    if not isinstance(tk, Turnkeeper):
+        listed = await tk.agents(directory=directory)
+        rows = [(one.name, one.mode, bool(one.hidden), one.description or "") for one in listed]
+        return _choices(await tk.models(directory=directory), rows)
+    from turnkeeper.providers import choice
+    from turnkeeper.workspace import auth
+    from turnkeeper.workspace.project import identify
+
+    directories = tk.runtime.directories
+    found = directories.config(await identify(directory or Path.cwd()))
+    usable = choice.available(found.catalog, auth.credentials(directories.environ(found.config)))
+    models = {f"{one.id}/{id}": model.name for one in usable for id, model in one.models.items()}
+    rows = [(one.name, one.mode, bool(one.hidden), one.description or "") for one in found.agents.values()]
+    return _choices(models, rows)
+
+
+def _choices(models: Mapping[str, str], agents: list[tuple[str, str, bool, str]]) -> Choices:
+    shown = [(name, mode, about) for name, mode, is_hidden, about in agents if not is_hidden]
+    return Choices(
+        models=models,
+        agents={name: about for name, mode, about in shown if mode != "subagent"},
+        mentionable={name: about for name, mode, about in shown if mode != "primary"},
+    )
+
+
+class ProjectFiles:
+    """The files of a directory, without ignored ones, as ripgrep lists them. None: the directory is not here."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self._names: list[str] = []
+        self._looked = -FILES_FRESH_S
+
+    def is_of(self, directory: Path | None) -> bool:
+        """Whether these are the files of a directory."""
+        return self._directory == directory
+
+    async def names(self) -> list[str]:
+        """The first files, by name, of a moment ago."""
+        if self._directory is not None and time.monotonic() - self._looked >= FILES_FRESH_S:
+            from turnkeeper.workspace import ripgrep
+
+            with anyio.move_on_after(FILES_TIMEOUT_S):
+                try:
+                    self._names = await ripgrep.list_files(self._directory, lambda name: True, FILES_MAX)
+                except Refusal:
+                    self._names = []
+            self._looked = time.monotonic()
+        return self._names

@@ -1,0 +1,107 @@
+"""What can complete a typed text: slash commands and their arguments, files and agents after ``@``. Pure functions."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["models", "agents", "sessions"]
+"""What the argument of a slash command names."""
+CANDIDATES_MAX: Final = 50
+
+# As in core.mentions: not inside a word, and not in code.
+_MENTION: Final = re.compile(r"(?<![\w`])@([^\s`,]*)\Z")
+_UNMENTIONABLE: Final = re.compile(r"[\s`,]")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A text that can replace what was typed, ``start`` characters before the cursor."""
+
+    text: str
+    start: int
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What there is to complete with. A mapping has what each is about."""
+
+    commands: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Kind] = field(default_factory=dict)
+    """What the argument of a slash command names, by the name of the command."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    agents: Mapping[str, str] = field(default_factory=dict)
+    sessions: Mapping[str, str] = field(default_factory=dict)
+    mentionable: Mapping[str, str] = field(default_factory=dict)
+    """The agents that a prompt can mention."""
+
+
+def is_mention(before: str) -> bool:
+    """Whether the cursor is in a name after ``@``, so that files are wanted."""
+    return _MENTION.search(before) is not None
+
+
+def candidates(before: str, known: Known, files: Iterable[str] = ()) -> list[Candidate]:
+    """What can complete the text before the cursor, the best first, and not more than people read."""
+    found = _MENTION.search(before)
+    if before.startswith("/") and not (found and " " in before):
+        return _slash(before, known)[:CANDIDATES_MAX]
+    if found is None:
+        return []
+    typed = found[1]
+    agents = _matching(typed, known.mentionable, lambda name: name)
+    paths = _matching(typed, with_directories(files), _last_name)
+    named = [Candidate(f"@{one}", -len(typed) - 1, known.mentionable[one]) for one in agents]
+    return [*named, *(Candidate(f"@{one}", -len(typed) - 1) for one in paths)][:CANDIDATES_MAX]
+
+
+def with_directories(files: Iterable[str]) -> dict[str, str]:
+    """Paths that can be mentioned, and their directories with a slash at the end, in order."""
+    found: dict[str, str] = {}
+    for file in files:
+        if _UNMENTIONABLE.search(file):
+            continue
+        parts = file.split("/")
+        for depth in range(1, len(parts)):
+            found.setdefault("/".join(parts[:depth]) + "/", "")
+        found[file] = ""
+    return found
+
+
+def _slash(before: str, known: Known) -> list[Candidate]:
+    name, gap, argument = before[1:].partition(" ")
+    if not gap:
+        names = _matching(name, known.commands, lambda one: one)
+        return [Candidate(f"/{one}", -len(before), known.commands[one]) for one in names]
+    values: Mapping[str, str] = {}
+    match known.arguments.get(name):
+        case "models":
+            values = known.models
+        case "agents":
+            values = known.agents
+        case "sessions":
+            values = known.sessions
+    typed = argument.lstrip()
+    return [Candidate(one, -len(typed), values[one]) for one in _matching(typed, values, lambda one: one)]
+
+
+def _matching(typed: str, names: Iterable[str], last: Callable[[str], str]) -> list[str]:
+    """The names that a text fits: those that begin with it, whose last part does, that hold it; not an equal one."""
+    wanted = typed.lower()
+    ranked: list[tuple[int, str]] = []
+    for name in names:
+        lower = name.lower()
+        if lower == wanted:
+            continue
+        if lower.startswith(wanted):
+            ranked.append((0, name))
+        elif last(lower).startswith(wanted):
+            ranked.append((1, name))
+        elif wanted in lower:
+            ranked.append((2, name))
+    return [name for _, name in sorted(ranked, key=lambda one: one[0])]
+
+
+def _last_name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]

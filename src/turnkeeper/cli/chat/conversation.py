@@ -1,0 +1,322 @@
+"""The conversation: takes what the user types, runs turns in the background, and steers, queues and stops them."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import anyio
+from anyio.abc import TaskGroup
+
+from turnkeeper.cli import failures
+from turnkeeper.cli.chat import completion
+from turnkeeper.cli.chat.chat import Chat, SlashCommand
+from turnkeeper.cli.chat.keys import HINT, PATIENCE, Meaning
+from turnkeeper.cli.chat.lines import PromptLine, ShellLine, SlashLine, UnknownSlash, parse
+from turnkeeper.cli.chat.prompts import prompt
+from turnkeeper.cli.chat.slash import slash_commands
+from turnkeeper.cli.chat.typing_place import TypingPlace
+from turnkeeper.cli.live import Live
+from turnkeeper.cli.options import local_store
+from turnkeeper.cli.prompt_model import model_of_prompt
+from turnkeeper.cli.screen import one_line, plural
+from turnkeeper.cli.sending import is_empty, send, shell
+from turnkeeper.cli.slash import CalledCommand
+from turnkeeper.model.event import Delivery
+from turnkeeper.model.prompt import Prompt
+from turnkeeper.model.refusal import Forbidden, Invalid
+from turnkeeper.model.status import IDLE
+from turnkeeper.run.coordinator import Outcome
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
+    from turnkeeper.model.session import Session
+
+HEARD_MAX: Final = 256
+"""How many keys may wait while a command runs. Later ones are dropped."""
+INSIST_S: Final = 1.0
+"""How often a server is told again to stop."""
+WAITS: Final = {
+    "steer": "steers: the model reads it before its next step",
+    "queue": "queued: sent when this answer is complete",
+}
+
+
+class Conversation(Chat):
+    """One chat: the session that is shown, what the next prompt is sent with, and the turn that runs."""
+
+    def __init__(self, tk: "Turnkeeper | Client", place: TypingPlace, live: Live, directory: Path | None) -> None:
+        super().__init__(tk, place, live, directory)
+        self._commands: Mapping[str, SlashCommand] = {}
+        self._heard = asyncio.Queue[tuple[Meaning, str]](HEARD_MAX)
+        self._group: TaskGroup | None = None
+        self._stop, self._place_is_closed = asyncio.Event(), asyncio.Event()
+        self._is_prompted_meanwhile = False
+        self.is_left = False
+        """Whether the user leaves."""
+
+    @property
+    def commands(self) -> Mapping[str, SlashCommand]:
+        """The slash commands, by name."""
+        return self._commands
+
+    # What the typing place asks and tells.
+
+    def heard(self, meaning: Meaning, text: str) -> None:
+        """Take what a key means."""
+        try:
+            self._heard.put_nowait((meaning, text))
+        except asyncio.QueueFull:
+            self.place.put_back(text)
+
+    async def complete(self, before: str) -> list[completion.Candidate]:
+        """What can complete the text before the cursor."""
+        known = completion.Known(
+            commands={name: one.about for name, one in self._commands.items()},
+            arguments={name: one.completes for name, one in self._commands.items() if one.completes is not None},
+            models=self.choices.models,
+            agents=self.choices.agents,
+            sessions={one.slug: one_line(one.title) for one in self.sessions},
+            mentionable=self.choices.mentionable,
+        )
+        files = await self.files.names() if completion.is_mention(before) else ()
+        return completion.candidates(before, known, files)
+
+    # The loop.
+
+    async def prepare(self) -> None:
+        """Look at what there is, and show the session, or who will answer."""
+        await self.refresh()
+        self._commands = await slash_commands(self)
+        if self.model is not None and self.model_name not in self.choices.models:
+            raise Invalid(f"no model {self.model_name!r} can be used here; `turnkeeper models` lists those that can")
+        if self.agent is not None and self.agent not in self.choices.agents:
+            raise Invalid(f"no agent {self.agent!r} can answer here; there are: {', '.join(self.choices.agents)}")
+        await self.tell_offline()
+        if self.session is not None:
+            await self.recap()
+
+    async def run(self, work: Callable[[], Awaitable[Outcome]] | None = None) -> None:
+        """Take what is typed until the user leaves. ``work`` is what goes on at the beginning."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            group.start_soon(self._read)
+            if work is not None:
+                self.start(work)
+            self.place.ready()
+            while not self.is_left:
+                meaning, text = await self._heard.get()
+                await self._hear(meaning, text)
+                self.place.ready()
+            self.place.close()
+            await self._place_is_closed.wait()
+            if self.state != "idle" and local_store(self.tk) is None:
+                self.note("The server goes on with this answer.")
+                group.cancel_scope.cancel()
+            elif meaning == "leave at once":
+                quit_at_once(self.session)
+
+    async def _read(self) -> None:
+        try:
+            await self.place.run(self)
+        finally:
+            self._place_is_closed.set()
+
+    def interrupted(self) -> None:
+        """Ctrl-C while the terminal belongs to a question or a command, or after the user has left."""
+        if self.is_left:
+            quit_at_once(self.session)
+        self.heard("stop", "")
+
+    async def _hear(self, meaning: Meaning, text: str) -> None:
+        match meaning:
+            case "send" | "steer":
+                await self.guarded(partial(self._typed, text, "steer"), text)
+            case "queue":
+                await self.guarded(partial(self._typed, text, "queue"), text)
+            case "hint" | "patience" | "stop":
+                # By what the chat does now: a prompt that was sent before the key may have begun a turn since.
+                self.stop()
+            case "leave" | "leave at once":
+                self.leave()
+
+    async def guarded(self, work: Callable[[], Awaitable[None]], text: str = "") -> None:
+        """Do something of which a refusal is told, and does not end the chat. A prompt can then be edited again."""
+        try:
+            await work()
+        except (Exception, KeyboardInterrupt) as error:
+            found = failures.problem(error)
+            if found is None:
+                raise
+            self.note(f"✗ {found.message}")
+            if not text.startswith("/"):
+                self.place.put_back(text)
+
+    async def _typed(self, text: str, delivery: Delivery) -> None:
+        await self.refresh()
+        self._commands = await slash_commands(self)
+        match parse(text, self._commands):
+            case None:
+                return
+            case UnknownSlash() as unknown:
+                self.live.display.prompted(text)
+                self.note(unknown.message)
+            case SlashLine(name, argument):
+                command = self._commands[name]
+                self.live.display.prompted(text)
+                if self.state != "idle" and not command.while_running:
+                    self.note(f"/{name} can be used when the answer is complete; Ctrl-C stops it.")
+                else:
+                    await command.do(self, argument)
+            case ShellLine(command):
+                self.live.display.prompted(text)
+                await self._shell(command)
+            case PromptLine(said):
+                await self.say(said, delivery)
+
+    # Prompts.
+
+    async def say(self, text: str, delivery: Delivery = "steer") -> None:
+        """Send a prompt; while a turn runs, steer it or queue."""
+        given = prompt(text, agent=self.agent, model=self.model, delivery=delivery)
+        if self.state != "idle" and self.session is not None:
+            await self._admit(self.session.id, given, text)
+            return
+        self.live.display.prompted(text)
+        await self._begin(given)
+
+    async def command(self, called: CalledCommand) -> None:
+        """Send a command of the directory to the idle session."""
+        await self._begin(called.prompt(Prompt(parts=(), agent=self.agent, model=self.model)), called)
+
+    async def _begin(self, given: Prompt, called: CalledCommand | None = None) -> None:
+        """Send a prompt or a command to an idle session, which is created if there is none."""
+        if (store := local_store(self.tk)) is not None:
+            directory = self.directory or Path.cwd()
+            model = await model_of_prompt(store, self.tell_once, given, self.session, directory, is_asked=True)
+            given = given.but(model=model)
+        is_new = self.session is None
+        session = self.session or await self.tk.create()
+        self.session = session
+        self.start(partial(self._sent, session, given, called, is_new))
+
+    async def _sent(self, session: "Session", given: Prompt, called: CalledCommand | None, is_new: bool) -> Outcome:
+        try:
+            return await send(self.tk, self.live, session.id, given, called)
+        except (Forbidden, Invalid):  # A server refuses a model without a key only now, and so is a denied program.
+            if is_new and await is_empty(self.tk, session.id):
+                await self.tk.remove(session.id)
+                self.session = None
+            raise
+
+    async def _admit(self, session_id: str, given: Prompt, text: str) -> None:
+        """Give a running session one more prompt."""
+        from turnkeeper.api import Turnkeeper
+
+        if isinstance(self.tk, Turnkeeper):
+            await self.tk.prompt(session_id, given, resume=False)
+        else:
+            await self.tk.prompt_async(session_id, given)
+        self._is_prompted_meanwhile = self._is_prompted_meanwhile or self.state == "stopping"
+        self.live.display.prompted(text, WAITS[given.delivery])
+
+    async def _shell(self, command: str) -> None:
+        if self.state != "idle":
+            self.note("A command runs only while no turn does; press Ctrl-C first, or ask for it.")
+            return
+        session = self.session = self.session or await self.tk.create()
+        given = prompt(command, agent=self.agent, model=self.model)
+        self.start(partial(shell, self.tk, session.id, command, given))
+
+    # Turns.
+
+    def start(self, work: Callable[[], Awaitable[Outcome]], *, shows_summary: bool = False) -> None:
+        """Show the session while ``work`` runs, and let the user type meanwhile."""
+        assert self._group is not None
+        assert self.state == "idle", "one turn at a time"
+        self.state, self._stop, self._is_prompted_meanwhile = "running", asyncio.Event(), False
+        self._group.start_soon(self._run, work, shows_summary)
+
+    async def _run(self, work: Callable[[], Awaitable[Outcome]], shows_summary: bool) -> None:
+        try:
+            await self.guarded(partial(self._shown, work, shows_summary))
+            await self.guarded(self._finish)
+        finally:
+            self.state = "idle"
+            self.live.display.close()
+        await self.guarded(self.refresh)
+        self.place.ready()
+
+    async def _finish(self) -> None:
+        """Run on while there are prompts that nobody has taken up."""
+        while not self.is_left and await self._goes_on():
+            self.state, self._stop, self._is_prompted_meanwhile = "running", asyncio.Event(), False
+            await self._shown(self._rest, False)
+
+    async def _shown(self, work: Callable[[], Awaitable[Outcome]], shows_summary: bool) -> None:
+        assert self.session is not None
+        await self.live.run(self.tk, self.session.id, work, shows_summary=shows_summary, stop=self._stop)
+
+    async def _goes_on(self) -> bool:
+        """Whether prompts were admitted that the turn did not take up: it ended in the same moment."""
+        if self.session is None:
+            return False
+        if (store := local_store(self.tk)) is None:
+            if self.live.is_stopped and not self._is_prompted_meanwhile:
+                await self.tk.stop(self.session.id)  # The prompt may have reached the server after the first stop.
+                return False
+            return await self.tk.status(self.session.id) != IDLE
+        view = await store.store.journal.view(self.session.id)
+        if not view.inbox or view.owner is not None:
+            return False
+        if self.live.is_stopped and not self._is_prompted_meanwhile:
+            waiting = plural(len(view.inbox), "prompt waits", "prompts wait")
+            self.note(f"{waiting} and will be read with your next one.")
+            return False
+        return True
+
+    async def _rest(self) -> Outcome:
+        """Run the session until it rests; on a server, wait for that."""
+        assert self.session is not None
+        if (store := local_store(self.tk)) is not None:
+            return await store.run(self.session.id)
+        await self.tk.wait(self.session.id)
+        return Outcome(kind="rested", reason="done")
+
+    def stop(self) -> None:
+        """Stop the turn that runs, or say why nothing is stopped. The session and the chat go on."""
+        if self.state == "running":
+            self.state = "stopping"
+            self._stop.set()
+            if self._group is not None and local_store(self.tk) is None:
+                self._group.start_soon(self.guarded, self._insist)
+        elif self.state == "idle":
+            self.note(HINT)
+        else:
+            self.note(PATIENCE)
+
+    async def _insist(self) -> None:
+        """Stop a server's session until it rests: a stop that comes right after a prompt may find nothing to stop."""
+        stopped = self._stop
+        while True:
+            await anyio.sleep(INSIST_S)
+            if self.state != "stopping" or self._stop is not stopped or self.session is None:
+                return
+            await self.tk.stop(self.session.id)
+
+    def leave(self) -> None:
+        """Leave the chat. In a store a running turn is stopped first; a server goes on with it."""
+        self.is_left = True
+        if self.state == "running" and local_store(self.tk) is not None:
+            self.stop()
+
+
+def quit_at_once(session: "Session | None") -> NoReturn:
+    """End the process without waiting for what runs. The next chat finds what was recorded."""
+    name = f" {session.id}" if session is not None else ""
+    print(f"\nturnkeeper: quit; `turnkeeper` continues{name} from what was recorded", file=sys.stderr, flush=True)
+    os._exit(failures.INTERRUPTED)

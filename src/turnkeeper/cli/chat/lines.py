@@ -1,0 +1,79 @@
+"""What a typed line is: a prompt, a shell command, or a slash command. Pure functions."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, TypeAlias
+
+from turnkeeper.core.commands import called
+from turnkeeper.model.refusal import NotFound
+
+NEAREST: Final = 3
+
+
+@dataclass(frozen=True)
+class PromptLine:
+    """Text for the model."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ShellLine:
+    """A command of the user, which no model is asked about."""
+
+    command: str
+
+
+@dataclass(frozen=True)
+class SlashLine:
+    """A known slash command with what stands after it."""
+
+    name: str
+    argument: str
+
+
+@dataclass(frozen=True)
+class UnknownSlash:
+    """A slash command that does not exist. It is not sent: a model would be paid for a typing error."""
+
+    name: str
+    nearest: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and what to do."""
+        near = f" Did you mean {_listed(self.nearest)}?" if self.nearest else ""
+        return f"There is no /{self.name}.{near} /help lists them. To send the line as it is, begin it with a space."
+
+
+Line: TypeAlias = PromptLine | ShellLine | SlashLine | UnknownSlash
+
+
+def parse(text: str, known: Collection[str]) -> Line | None:
+    """What a typed text is; None if there is nothing in it. A text that begins with a space is always a prompt."""
+    if not text.strip():
+        return None
+    if text.startswith("!") and text[1:].strip():
+        return ShellLine(text[1:].strip())
+    if not text.startswith("/"):
+        return PromptLine(text.strip())
+    try:
+        found = called(text, known)
+    except NotFound:
+        name = text[1:].split(maxsplit=1)[0]
+        return UnknownSlash(name, nearest(name, known))
+    return SlashLine(found.name, found.arguments) if found is not None else PromptLine(text.strip())
+
+
+def nearest(name: str, known: Collection[str]) -> tuple[str, ...]:
+    """The known names that a name was probably meant to be: those that it begins, then those that look like it."""
+    lower = {one.lower(): one for one in sorted(known)}
+    begun = [one for one in lower if name and one.startswith(name.lower())]
+    alike = get_close_matches(name.lower(), lower, n=NEAREST, cutoff=0.5)
+    return tuple(lower[one] for one in dict.fromkeys([*begun, *alike]))[:NEAREST]
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    *first, last = [f"/{name}" for name in names]
+    return f"{', '.join(first)} or {last}" if first else last

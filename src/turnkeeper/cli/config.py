@@ -1,0 +1,380 @@
+"""The commands that show, explain, check and edit settings."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from turnkeeper.cli.failures import OK, REFUSED, UsageError
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer, note, write
+from turnkeeper.cli.screen import Screen, harmless
+from turnkeeper.model.refusal import NotFound
+
+if TYPE_CHECKING:
+    from turnkeeper.core.explanation import Said
+    from turnkeeper.workspace.config import LoadedSettings
+    from turnkeeper.workspace.setting_docs import SettingDoc
+    from turnkeeper.workspace.settings_source import SettingsSource
+
+FATES = {
+    "holds": "holds",
+    "joined": "holds, with those of stronger files",
+    "merged": "holds, but for keys that a stronger file sets",
+    "overridden": "overridden by a stronger file",
+    "in part": "holds only in part: a file of the project can narrow this, not widen it",
+    "left out": "does not hold: the project is not trusted, or a project may not set this",
+}
+
+
+async def show(
+    *,
+    origin: Annotated[bool, Parameter(help="Name the file and the line of each value.")] = False,
+    options: Options,
+) -> None:
+    """Show the settings that hold in the working directory.
+
+    All layers are merged. Keys, tokens and passwords are shown as ***, and what
+    comes from a variable or a file as it is written. With --json the answer is
+    {"settings", "sources", "warnings"}; --origin adds {"origins": [{"key",
+    "value", "where", "line", "column", "overrode"}]}.
+
+    For example:
+      turnkeeper config show
+      turnkeeper config show --origin
+      turnkeeper config show --json | jq .settings.model
+    """
+    from turnkeeper.core.shown_settings import shown
+
+    loaded = await _loaded(options)
+    sources = [_source_entry(source) for source in loaded.sources]
+    value: dict[str, object] = {
+        "settings": shown(loaded.merged, loaded.filled),
+        "sources": sources,
+        "warnings": loaded.warnings,
+    }
+    origins = _origins(loaded) if origin else []
+    if origin:
+        value["origins"] = origins
+    answer(options, value, lambda screen: _shown(screen, loaded, value["settings"], origins), empty="Nothing is set.")
+    if not options.json:
+        _tell(loaded)
+
+
+async def explain(
+    key: Annotated[str, Parameter(metavar="KEY", help="A dotted key, as `compaction.auto` or `agent.build.model`.")],
+    /,
+    *,
+    options: Options,
+) -> None:
+    """Say which layers set a key, in which file and line, and which one holds.
+
+    The strongest layer that sets a key holds. Settings of a project hold as far
+    as they narrow what may happen, until you trust it. With --json the answer is
+    {"key", "value", "meaning", "type", "default", "said": [{"where", "layer",
+    "line", "column", "value", "fate", "note"}], "problems"}.
+
+    For example:
+      turnkeeper config explain model
+      turnkeeper config explain provider.local.options.baseURL
+    """
+    from turnkeeper.core import provenance
+    from turnkeeper.core.shown_settings import shown
+
+    loaded = await _loaded(options)
+    written = [source.written for source in loaded.sources]
+    path = provenance.path_of(provenance.merged(written), key)
+    doc = _documentation(key)
+    if path is None:
+        if doc is None:
+            raise NotFound(f"there is no setting {key!r}, and no file sets it{_alike(key)}")
+        path = tuple(key.split("."))
+    found = provenance.at(loaded.merged, path)
+    is_set = found is not provenance.MISSING
+    name = path[-1] if path else ""
+    value = shown(found, loaded.filled, name) if is_set else None
+    entries = said_by(loaded, path)
+    wrong = [line for source in loaded.sources for line in source.problems_of(path)]
+    wire = {"key": key, "value": value, "said": entries, "problems": wrong, **_doc_entry(doc)}
+    answer(options, wire, lambda screen: _explained(screen, key, value if is_set else None, entries, doc))
+    if not options.json:
+        for line in wrong:
+            note(line)
+
+
+def said_by(loaded: "LoadedSettings", path: tuple[str, ...]) -> list[dict[str, object]]:
+    """What each layer says about a setting, weakest first: where, in which line, and what becomes of it."""
+    from turnkeeper.core.explanation import explained
+
+    sources = loaded.sources
+    written, holding = [one.written for one in sources], [one.settings for one in sources]
+    said = explained(written, holding, [one.apart for one in sources], path)
+    return [_said_entry(sources[one.layer], path, one, loaded.filled) for one in said]
+
+
+def place_of(said: dict[str, object]) -> str:
+    """Where something is written, as editors take it."""
+    where, line, column = str(said["where"]), said["line"], said["column"]
+    return f"{where}:{line}:{column}" if line else where
+
+
+async def check(
+    file: Annotated[
+        Path | None, Parameter(metavar="FILE", help="Only this file; all that hold here by default.")
+    ] = None,
+    /,
+    *,
+    options: Options,
+) -> int:
+    """Look for mistakes in settings: all of them, each with its file and line.
+
+    An error makes a file unusable: it is no JSON or TOML, a permission or the
+    sandbox has the wrong type, or a rule names no tool. A warning is about a
+    value that is left out. The exit code is 1 if there is an error. With --json
+    the answer is {"files", "problems": [{"file", "line", "column", "key",
+    "message", "severity"}]}.
+
+    For example:
+      turnkeeper config check
+      turnkeeper config check ~/.config/turnkeeper/turnkeeper.toml
+    """
+    if file is not None and not file.exists():
+        raise UsageError(f"{str(file)!r} does not exist")
+    sources = await _sources(options) if file is None else _file_sources(file, options)
+    problems = [one for source in sources for one in _problems(source)]
+    wire = {"files": [source.where for source in sources], "problems": problems}
+    answer(options, wire, lambda screen: _checked(screen, sources, problems), empty="There are no settings.")
+    return REFUSED if any(one["severity"] == "error" for one in problems) else OK
+
+
+def schema(*, options: Options) -> None:
+    """Print the JSON Schema of configuration files, for editors.
+
+    Save it and name it under "$schema" in a file, or in the settings of your
+    editor, which then completes and checks keys.
+
+    For example:
+      turnkeeper config schema > ~/.config/turnkeeper/config.schema.json
+    """
+    from turnkeeper.workspace import setting_docs
+
+    write(json.dumps(setting_docs.schema(), indent=2).encode() + b"\n")
+
+
+async def fetch(*, options: Options) -> None:
+    """Fetch the settings that hosts publish where you are logged in.
+
+    A host for which auth.json has a token of the type "wellknown" may publish
+    settings at /.well-known/opencode. They are stronger than your own files and
+    weaker than those of a project. Nothing is fetched but by this command. With
+    --json the answer is {"hosts": [{"address", "keys"}]}.
+
+    For example:
+      turnkeeper config fetch
+      turnkeeper config fetch --json
+    """
+    from turnkeeper.providers.published import fetch_published
+
+    found = await fetch_published(options.environ)
+    wire = {"hosts": [{"address": address, "keys": sorted(config)} for address, config in found.items()]}
+    lines = [f"{harmless(address)}: {', '.join(map(harmless, sorted(config)))}" for address, config in found.items()]
+    empty = "You are logged in to no host that publishes settings."
+    answer(options, wire, lambda screen: "\n".join(lines), empty=empty)
+
+
+# --- What is shown -------------------------------------------------------------------------------------------
+
+
+def _shown(screen: Screen, loaded: "LoadedSettings", settings: object, origins: Sequence[dict[str, object]]) -> str:
+    if not loaded.merged:
+        return ""
+    if not origins:
+        return harmless(json.dumps(settings, indent=2, ensure_ascii=False))
+    lines = []
+    for one in origins:
+        place = screen.paint(f"  # {harmless(place_of(one))}", "dim")
+        lines.append(f"{harmless(str(one['key']))} = {_text(one['value'])}{place}")
+    return "\n".join(lines)
+
+
+def _explained(
+    screen: Screen, key: str, value: object, said: Sequence[dict[str, object]], doc: "SettingDoc | None"
+) -> str:
+    lines = [f"{screen.paint(harmless(key), 'bold')} = {_text(value)}" if said else f"{harmless(key)} is not set"]
+    if doc is not None:
+        from turnkeeper.workspace.setting_docs import plain
+
+        lines.append(screen.paint(f"  {plain(doc.doc)} Type: {doc.type}.", "dim"))
+    if said:
+        lines.append("Said by, strongest first:")
+    for one in reversed(said):
+        lines.append(f"  {harmless(place_of(one))} ({one['layer']}): {_text(one['value'])}")
+        lines.append(f"    {FATES[str(one['fate'])]}{_trust_note(str(one['note']))}")
+    return "\n".join(lines)
+
+
+def _trust_note(note: str) -> str:
+    return f"; {note}" if note else ""
+
+
+def _checked(screen: Screen, sources: "Sequence[SettingsSource]", problems: Sequence[dict[str, object]]) -> str:
+    lines = [
+        f"{harmless(place_of({**one, 'where': one['file']}))}: "
+        f"{screen.paint(str(one['severity']), 'red' if one['severity'] == 'error' else 'yellow')}: "
+        f"{harmless(str(one['message']))}"
+        for one in problems
+    ]
+    if sources and not problems:
+        lines.append(f"No mistakes in {len(sources)} {'file' if len(sources) == 1 else 'files and variables'}.")
+    return "\n".join(lines)
+
+
+def _text(value: object) -> str:
+    return harmless(json.dumps(value, ensure_ascii=False))
+
+
+def _tell(loaded: "LoadedSettings") -> None:
+    for warning in loaded.warnings:
+        note(warning)
+    for where, names in loaded.left_out.items():
+        note(f"{where}: not in force until the project is trusted: {', '.join(names)} (`turnkeeper trust`)")
+
+
+# --- What is found -------------------------------------------------------------------------------------------
+
+
+async def _sources(options: Options) -> "tuple[SettingsSource, ...]":
+    from turnkeeper.workspace import config
+    from turnkeeper.workspace.project import identify
+
+    place = await identify(Path.cwd())
+    return config.sources(place.directory, place.worktree, options.environ)
+
+
+async def _loaded(options: Options) -> "LoadedSettings":
+    from turnkeeper.workspace import config
+
+    return config.merged(await _sources(options))
+
+
+def _file_sources(file: Path, options: Options) -> "tuple[SettingsSource, ...]":
+    from turnkeeper.workspace import config
+
+    return config.checked_file(file.absolute(), Path.cwd(), options.environ)
+
+
+def _source_entry(source: "SettingsSource") -> dict[str, object]:
+    return {"where": source.where, "layer": source.layer, "left_out": source.left_out, "changed": source.is_changed}
+
+
+def _origins(loaded: "LoadedSettings") -> list[dict[str, object]]:
+    from turnkeeper.core import provenance
+    from turnkeeper.core.setting_checks import KeyPath, dotted
+    from turnkeeper.core.shown_settings import shown
+
+    found = []
+    for one in provenance.origins([source.settings for source in loaded.sources]):
+        path: KeyPath = one.path if one.entry is None else (*one.path, one.entry)
+        place = loaded.sources[one.layer].mark(one.path)
+        overrode = [loaded.sources[layer].place(one.path) for layer in one.overrode]
+        name = next((step for step in reversed(one.path) if step in ("headers", "environment")), one.path[-1])
+        inner = {one.path[-1]: one.value} if name != one.path[-1] else one.value
+        value = shown(inner, loaded.filled, name)
+        if isinstance(value, dict) and inner is not one.value:
+            value = value[one.path[-1]]
+        found.append(
+            {
+                "key": dotted(path),
+                "value": value,
+                "where": loaded.sources[one.layer].where,
+                "line": place.line if place else None,
+                "column": place.column if place else None,
+                "overrode": overrode,
+            }
+        )
+    return found
+
+
+def _said_entry(
+    source: "SettingsSource", path: tuple[str, ...], said: "Said", filled: "dict[str, str]"
+) -> dict[str, object]:
+    from turnkeeper.core.shown_settings import shown
+
+    place = source.mark(path)
+    is_narrowed = said.fate in ("left out", "in part")
+    note = ""
+    if is_narrowed and path[0] != "sandbox":
+        changed = "the file is new or changed since the project was trusted; " if source.is_changed else ""
+        note = f"{changed}`turnkeeper trust` trusts it as it is now"
+    return {
+        "where": source.where,
+        "layer": source.layer,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "value": shown(said.value, filled, path[-1]),
+        "fate": said.fate,
+        "note": note,
+    }
+
+
+def _problems(source: "SettingsSource") -> "list[dict[str, object]]":
+    from turnkeeper.core.setting_checks import dotted
+
+    found: list[dict[str, object]] = []
+    for one in source.problems:
+        place = source.mark(one.path)
+        found.append(
+            {
+                "file": source.where,
+                "line": place.line if place else None,
+                "column": place.column if place else None,
+                "key": dotted(one.path),
+                "message": one.message,
+                "severity": "error" if one.is_error else "warning",
+            }
+        )
+    if source.problem is not None:
+        entry = {"file": source.where, "line": None, "column": None, "key": ""}
+        found.append({**entry, "message": f"the agent is skipped: {source.problem}", "severity": "warning"})
+    return found
+
+
+def _documentation(key: str) -> "SettingDoc | None":
+    """The documentation of a key, in which names of the user's own stand for ``*``."""
+    from turnkeeper.workspace.setting_docs import setting_docs
+
+    steps = key.split(".")
+    for doc in setting_docs():
+        pattern = doc.key.split(".")
+        if len(pattern) == len(steps) and all(a in ("*", b) for a, b in zip(pattern, steps, strict=True)):
+            return doc
+    return _open_setting(steps)
+
+
+def _open_setting(steps: list[str]) -> "SettingDoc | None":
+    """The setting that has keys of any name at this place, such as ``permission`` of ``permission.bash``."""
+    from turnkeeper.workspace.setting_docs import setting_docs
+
+    for doc in setting_docs():
+        pattern = doc.key.split(".")
+        is_below = len(steps) > len(pattern) and all(a in ("*", b) for a, b in zip(pattern, steps, strict=False))
+        if is_below and doc.type.startswith("an action"):
+            return doc
+    return None
+
+
+def _doc_entry(doc: "SettingDoc | None") -> dict[str, object]:
+    if doc is None:
+        return {"meaning": None, "type": None, "default": None}
+    return {"meaning": doc.doc.meaning, "type": doc.type, "default": doc.doc.default or None}
+
+
+def _alike(key: str) -> str:
+    from difflib import get_close_matches
+
+    from turnkeeper.workspace.setting_docs import setting_docs
+
+    near = get_close_matches(key, [doc.key for doc in setting_docs()], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

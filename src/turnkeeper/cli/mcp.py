@@ -1,0 +1,145 @@
+"""The commands about MCP servers: which there are, how they do, and what is wrong with one."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from turnkeeper.cli.failures import OK, REFUSED
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer
+from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.value import JsonObject
+
+if TYPE_CHECKING:
+    from turnkeeper.workspace.mcp_server import McpServer
+
+
+async def list_servers(*, options: Options) -> None:
+    r"""List the MCP servers of the working directory: start each, and say how it does.
+
+    Servers are named in the setting `mcp`. Each is started or reached as a turn
+    would, for as long as its `timeout` says, and ended again. A server of a project
+    that you do not trust is not started, and not listed.
+
+    With --json the answer is [{"name", "type", "status", "error", "tools",
+    "enabled"}]; "tools" are the names that a model calls.
+
+    For example:
+      turnkeeper mcp list
+      turnkeeper mcp list --json | jq -r '.[] | "\(.name) \(.status)"'
+    """
+    async with _servers(options) as servers:
+        rows = [_row(one) for one in servers]
+        answer(options, rows, lambda screen: _table(screen, rows))
+
+
+async def debug(
+    name: Annotated[str, Parameter(metavar="NAME", help="The name of the server.")], /, *, options: Options
+) -> int:
+    """Start an MCP server, and show its tools and the end of its error output.
+
+    With --json the answer is that of `mcp list` for the server, with
+    "descriptions", "instructions" and "errors", which is what it wrote last to
+    its error output. The exit code is 1 if it is not connected.
+
+    For example:
+      turnkeeper mcp debug notes
+    """
+    async with _servers(options, only=name) as servers:
+        [server] = servers
+        row = _row(server)
+        value = {
+            **row,
+            "descriptions": {tool.name: tool.description for tool in server.tools},
+            "instructions": server.instructions,
+            "errors": server.errors.text,
+        }
+        answer(options, value, lambda screen: _described(screen, server, row))
+    return OK if row["status"] == "connected" else REFUSED
+
+
+@asynccontextmanager
+async def _servers(options: Options, only: str | None = None) -> "AsyncIterator[tuple[McpServer, ...]]":
+    """The servers of the working directory, or the one that is meant, tried once. They end with the block."""
+    import logging
+
+    import anyio
+
+    from turnkeeper.core.command_environ import command_environ
+    from turnkeeper.providers.catalog import Catalog
+    from turnkeeper.providers.refresh import catalogue_file
+    from turnkeeper.workspace.config import load
+    from turnkeeper.workspace.mcp_servers import McpServers
+    from turnkeeper.workspace.project import identify
+
+    logging.getLogger("turnkeeper.workspace.mcp_server").setLevel(logging.ERROR)  # What failed is in the answer.
+    place = await identify(Path.cwd())
+    config = load(place.directory, place.worktree, options.environ).config
+    if only is not None and only not in config.mcp:
+        known = ", ".join(sorted(config.mcp)) or "(none)"
+        raise NotFound(f"there is no MCP server {only!r} here; the servers are: {known}")
+    if only is not None and config.mcp[only].command is None and config.mcp[only].url is None:
+        raise Invalid(f"the MCP server {only!r} has neither a `command` nor a `url`; see `turnkeeper config show mcp`")
+    wanted = config.but(mcp={name: one for name, one in config.mcp.items() if only in (None, name)})
+    keys = Catalog(config, refreshed=catalogue_file(options.environ)).key_variables
+    environ = command_environ(options.environ, config.command_environment, keys)
+    async with anyio.create_task_group() as group:
+        servers = await McpServers(group).ready(place.directory, wanted, environ)
+        yield servers
+        group.cancel_scope.cancel()
+
+
+def _row(server: "McpServer") -> JsonObject:
+    import msgspec
+
+    from turnkeeper.core.mcp import tool_names
+
+    status: dict[str, object] = msgspec.to_builtins(server.status)
+    return {
+        "name": server.name,
+        "type": "remote" if server.config.url is not None else "local",
+        "status": status["status"],
+        "error": status.get("error"),
+        "tools": sorted(tool_names(server.name, [tool.name for tool in server.tools])),
+        "enabled": server.is_on,
+    }
+
+
+def _table(screen: Screen, rows: list[JsonObject]) -> str:
+    if not rows:
+        return "There are no MCP servers here. They are named in the setting `mcp`; see docs/guides/mcp.md."
+    return table(
+        screen,
+        Column("SERVER", [harmless(str(row["name"])) for row in rows], ("cyan",)),
+        Column("TYPE", [str(row["type"]) for row in rows]),
+        Column("STATUS", [str(row["status"]) for row in rows]),
+        Column("TOOLS OR ERROR", [_told(row) for row in rows], least=16),
+    )
+
+
+def _told(row: JsonObject) -> str:
+    tools = row["tools"]
+    assert isinstance(tools, list)
+    return one_line(str(row["error"] or ", ".join(tools)))
+
+
+def _described(screen: Screen, server: "McpServer", row: JsonObject) -> str:
+    head = fields(
+        screen,
+        [
+            ("Server", screen.paint(harmless(server.name), "bold")),
+            ("Type", str(row["type"])),
+            ("Status", str(row["status"])),
+            *([("Error", one_line(str(row["error"])))] if row["error"] else []),
+            *(
+                ("Tools" if nth == 0 else "", one_line(f"{tool.name}: {tool.description}"))
+                for nth, tool in enumerate(server.tools)
+            ),
+        ],
+    )
+    errors = "\n".join(map(harmless, server.errors.text.splitlines()))
+    return "\n\n".join(filter(None, [head, f"Its error output ended with:\n{errors}" if errors else ""]))

@@ -1,0 +1,155 @@
+"""The commands about plugins: which there are and what became of each, and a scaffold for a new one."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+from cyclopts import Parameter
+
+from turnkeeper.cli.failures import UsageError
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer
+from turnkeeper.cli.screen import Column, Screen, harmless, one_line, table
+
+if TYPE_CHECKING:
+    from turnkeeper.plugins.plugin import Plugin
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+PLUGIN: Final = '''\
+"""A plugin for Turnkeeper. Its place is ~/.config/turnkeeper/plugins, or .turnkeeper/plugins of a project."""
+
+
+def NAME(text: str) -> str:
+    """Says something louder."""
+    return text.upper()
+
+
+def system(input, output):
+    output.system.append("Be brief.")
+
+
+def plugin(context, options):
+    return {"tool": {"NAME": NAME}, "experimental.chat.system.transform": system}
+'''
+
+TEST: Final = '''\
+"""Runs the plugin in a session whose model is a script: python test_NAME.py, or pytest."""
+
+import tempfile
+from pathlib import Path
+
+import turnkeeper
+
+
+def test_the_plugin_changes_a_turn() -> None:
+    model = turnkeeper.Scripted().calls("NAME", text="low tide").then().says("done")
+    with tempfile.TemporaryDirectory() as place:
+        plugins = Path(place, "plugins")
+        plugins.mkdir()
+        (plugins / "NAME.py").write_bytes(Path(__file__).with_name("NAME.py").read_bytes())
+        environ = {"HOME": place, "TURNKEEPER_CONFIG_DIR": place}
+        settings = turnkeeper.Settings(titles=False, snapshots=False, environ=environ)
+        with turnkeeper.open_sync("memory:", directory=place, provider=model, settings=settings) as tk:
+            tk.ask("Say it louder.")
+    assert model.requests[0].system[-1] == "Be brief."
+    assert "LOW TIDE" in repr(model.requests[1].messages)
+
+
+if __name__ == "__main__":
+    test_the_plugin_changes_a_turn()
+    print("passed")
+'''
+
+
+async def list_plugins(*, options: Options) -> None:
+    """List the plugins of the working directory, and what became of each.
+
+    Plugins are Python files in `plugin` and `plugins` folders of your
+    configuration directory, of .turnkeeper and .opencode, and installed packages
+    that the setting `plugin` names. They are loaded to find their hooks, in the
+    order in which hooks call them. Those of a project are left out until it is
+    trusted.
+
+    With --json the answer is {"plugins": [{"name", "kind", "source", "hooks",
+    "state", "error"}]}; "state" is "loaded", "left out" or "failed".
+
+    For example:
+      turnkeeper plugin list
+      turnkeeper plugin list --json | jq -r '.plugins[] | select(.error).name'
+    """
+    from turnkeeper.plugins.host import PluginHost
+    from turnkeeper.workspace.config import load
+    from turnkeeper.workspace.project import identify
+    from turnkeeper.workspace.tool_files import ToolTrust
+
+    place = await identify(Path.cwd())
+    config = load(place.directory, place.worktree, options.environ).config
+    host = PluginHost(options.environ, ToolTrust(options.environ))
+    found = (await host.of(place, config)).plugins
+    rows = [_row(plugin) for plugin in found]
+    await host.aclose()
+    answer(options, {"plugins": rows}, lambda screen: _table(screen, rows))
+
+
+async def new(
+    name: Annotated[str, Parameter(metavar="NAME", help="Its name: small letters, digits and '_'.")],
+    directory: Annotated[
+        Path | None, Parameter(metavar="DIR", help="Where to; a new directory NAME by default.")
+    ] = None,
+    /,
+    *,
+    options: Options,
+) -> None:
+    """Write a new plugin and a test for it, which passes as it is.
+
+    No file is overwritten. The plugin is used once you copy it into a `plugins`
+    folder of your configuration directory or of a project.
+
+    With --json the answer is {"name", "files"}.
+
+    For example:
+      turnkeeper plugin new louder
+      cd louder && python test_louder.py
+    """
+    if NAME.fullmatch(name) is None:
+        raise UsageError(f"{name!r} cannot name a plugin; begin with a small letter and use letters, digits and '_'")
+    folder = directory or Path(name)
+    files = {folder / f"{name}.py": PLUGIN, folder / f"test_{name}.py": TEST}
+    for file in files:
+        if file.exists():
+            raise UsageError(f"{str(file)!r} is there already; choose another name or directory")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            with file.open("x", encoding="utf-8") as writing:
+                writing.write(text.replace("NAME", name))
+    except OSError as error:
+        raise UsageError(f"{str(error.filename)!r} cannot be written: {error.strerror}") from error
+    value = {"name": name, "files": [str(file) for file in files]}
+    answer(options, value, lambda screen: "\n".join(f"wrote {screen.path(str(file))}" for file in files))
+
+
+def _row(plugin: "Plugin") -> dict[str, object]:
+    return {
+        "name": plugin.name,
+        "kind": plugin.source.kind,
+        "source": plugin.source.where,
+        "hooks": plugin.hooks,
+        "state": plugin.state,
+        "error": plugin.error,
+    }
+
+
+def _table(screen: Screen, rows: list[dict[str, object]]) -> str:
+    if not rows:
+        return "There are no plugins here. A plugin is a file .turnkeeper/plugins/NAME.py; `plugin new` writes one."
+    hooks = [one["hooks"] for one in rows]
+    return table(
+        screen,
+        Column("PLUGIN", [harmless(str(one["name"])) for one in rows], ("cyan",)),
+        Column("STATE", [str(one["state"]) for one in rows]),
+        Column("HOOKS", [", ".join(one) if isinstance(one, list) else "" for one in hooks], least=16),
+        Column("ERROR", [one_line(str(one["error"] or "")) for one in rows], ("red",), least=16),
+        Column("FROM", [screen.path(str(one["source"])) for one in rows], ("dim",), least=12, keep_end=True),
+    )

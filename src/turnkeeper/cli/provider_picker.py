@@ -1,0 +1,81 @@
+"""The choice of a provider at the terminal: a numbered list that what is typed narrows. It needs lines only."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from turnkeeper.cli.screen import Screen, harmless, show
+from turnkeeper.model.refusal import Invalid
+
+if TYPE_CHECKING:
+    from turnkeeper.providers.catalog import Catalog
+
+SHOWN: Final = 15
+
+
+class Offered(NamedTuple):
+    """A provider in the list."""
+
+    id: str
+    title: str
+
+
+def narrowed(offered: Sequence[Offered], shown: Sequence[Offered], typed: str) -> Sequence[Offered]:
+    """The providers that a typed line leaves: one if it is a number or a whole id, else those that have the words."""
+    words = typed.casefold().split()
+    if typed.strip().isdecimal() and 0 < int(typed) <= len(shown[:SHOWN]):
+        return [shown[int(typed) - 1]]
+    exact = [one for one in offered if typed.strip().casefold() in (one.id.casefold(), one.title.casefold())]
+    fitting = [one for one in offered if all(word in f"{one.id} {one.title}".casefold() for word in words)]
+    return exact[:1] or fitting
+
+
+def pick(catalog: "Catalog") -> str:
+    """Ask for a provider that takes a key, until one is left. Raises Invalid at the end of input."""
+    offered = _offered(catalog)
+    screen = Screen.of(sys.stderr)
+    shown: Sequence[Offered] = offered
+    while True:
+        _list(screen, shown, len(offered))
+        typed = _line("Provider (a number, or part of its name): ")
+        found = narrowed(offered, shown, typed)
+        if len(found) == 1:
+            return found[0].id
+        if not found:
+            show(f"No provider has {harmless(typed.strip())!r} in its name.", to=sys.stderr)
+        shown = found or offered
+
+
+def confirmed(question: str) -> bool:
+    """Whether the user says yes; not at the end of input."""
+    try:
+        return _line(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
+    except Invalid:
+        return False
+
+
+def _offered(catalog: "Catalog") -> list[Offered]:
+    from turnkeeper.providers.choice import PREFERRED
+
+    known = [one for one in catalog.providers() if catalog.variables(one) or catalog.is_configured(one)]
+    first = [one for one in PREFERRED if one in known]
+    return [Offered(one, catalog.title(one)) for one in dict.fromkeys([*first, *known])]
+
+
+def _list(screen: Screen, shown: Sequence[Offered], everything: int) -> None:
+    lines = [
+        f"{number:>3}  {screen.paint(harmless(one.title), 'bold')}  {screen.paint(harmless(one.id), 'dim')}"
+        for number, one in enumerate(shown[:SHOWN], start=1)
+    ]
+    if len(shown) > SHOWN:
+        lines.append(screen.paint(f"     ... and {len(shown) - SHOWN} of {everything} more", "dim"))
+    show("\n".join(lines), to=sys.stderr)
+
+
+def _line(prompt: str) -> str:
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise Invalid("nothing was chosen; nothing was stored")
+    return line

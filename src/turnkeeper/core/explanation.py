@@ -1,0 +1,56 @@
+"""Explanation of a setting: what each layer says about it, and what becomes of that."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from turnkeeper.core import provenance
+from turnkeeper.core.provenance import MISSING, Path
+from turnkeeper.model.value import Json, JsonObject
+
+Fate: TypeAlias = Literal["holds", "joined", "merged", "overridden", "in part", "left out"]
+
+
+class Said(NamedTuple):
+    """What one layer says about a setting."""
+
+    layer: int
+    value: Json
+    fate: Fate
+
+
+def explained(
+    written: Sequence[JsonObject], holding: Sequence[JsonObject], apart: Sequence[JsonObject], path: Path
+) -> tuple[Said, ...]:
+    """What each layer says, weakest first. ``holding`` is what of each layer holds, ``written`` all it says.
+
+    They differ where a project is not trusted, or may not widen what is set; ``apart`` is what of such a project holds
+    beside the merge.
+    """
+    found = []
+    strongest = next(iter(reversed(provenance.setters(holding, path))), None)
+    for number in provenance.setters(written, path):
+        value, kept = provenance.at(written[number], path), provenance.at(holding[number], path)
+        rule = provenance.rule(path, value, value)
+        if kept is MISSING:
+            fate: Fate = "left out" if provenance.at(apart[number], path) is MISSING else "in part"
+        elif kept != value:
+            fate = "in part"
+        elif strongest is None or number == strongest:
+            fate = "holds"
+        elif rule == "replaced" or not _reaches(holding[number + 1 :], path, rule):
+            fate = "overridden"
+        else:
+            fate = rule
+        found.append(Said(number, value, fate))
+    return tuple(found)
+
+
+def _reaches(stronger: Sequence[JsonObject], path: Path, rule: provenance.Rule) -> bool:
+    """Whether no stronger layer puts something else in the place of a value, or of an object around it."""
+    kind = dict if rule == "merged" else list
+    for layer in stronger:
+        for length in range(1, len(path) + 1):
+            value = provenance.at(layer, path[:length])
+            if value is not MISSING and not isinstance(value, dict if length < len(path) else kind):
+                return False
+    return True

@@ -1,0 +1,117 @@
+"""The plugin host: finds the plugins of places, loads them, and loads a changed one again."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from turnkeeper.core import flags
+from turnkeeper.model.config import Config
+from turnkeeper.plugins.context import Contributions, PluginContext
+from turnkeeper.plugins.plugin import Limits, Plugin, RunOutside, run_here
+from turnkeeper.plugins.plugin_set import NONE, PluginSet
+from turnkeeper.plugins.sources import JAVASCRIPT, Packages, PluginSource, files_in, function_of, named_packages
+from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.setting_files import code_directories
+from turnkeeper.workspace.tool_files import ToolTrust
+
+log = logging.getLogger(__name__)
+
+PLACES_MAX: Final = 64
+"""For so many places plugins are kept loaded."""
+
+
+class PluginHost:
+    """Keeps the plugins of each place loaded, as its files and settings say now."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        trust: ToolTrust,
+        *,
+        run: RunOutside = run_here,
+        tell: Callable[[Path, str, str], None] = lambda directory, session_id, problem: None,
+        renewed: Callable[[Path, PluginSet], None] = lambda directory, plugins: None,
+        limits: Limits | None = None,
+    ) -> None:
+        """``tell`` is told of problems: the directory, the session or an empty text, and words.
+
+        ``renewed`` is told when a directory has other plugins.
+        """
+        self._environ, self._trust, self._run = environ, trust, run
+        self._tell, self._tell_renewed = tell, renewed
+        self._limits, self._packages = limits or Limits(), Packages()
+        self._sets: dict[Path, PluginSet] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._lock = anyio.Lock()
+
+    @property
+    def places(self) -> int:
+        """For how many places plugins are kept."""
+        return len(self._sets)
+
+    def now(self, directory: Path) -> PluginSet:
+        """The plugins that are loaded for a directory."""
+        return self._sets.get(directory, NONE)
+
+    async def of(self, place: ProjectPlace, config: Config) -> PluginSet:
+        """The plugins of a place. Those that are new or changed are loaded, and those that are gone are removed."""
+        if flags.PURE.is_on(self._environ):
+            return NONE
+        directories = code_directories(place.directory, place.worktree, self._environ)
+        wanted = [*named_packages(_named(config), self._packages), *files_in(directories, self._trust)]
+        if [plugin.source for plugin in self.now(place.directory).plugins] == wanted:
+            return self.now(place.directory)
+        async with self._lock:
+            known = self._sets.pop(place.directory, NONE)
+            if [plugin.source for plugin in known.plugins] != wanted:
+                known = await self._renewed(place, known, wanted)
+                self._tell_renewed(place.directory, known)
+            self._sets[place.directory] = known
+            while len(self._sets) > PLACES_MAX:
+                oldest = next(iter(self._sets))
+                self._tell_renewed(oldest, NONE)
+                await self._dispose(self._sets.pop(oldest))
+            return known
+
+    async def aclose(self) -> None:
+        """Tell all plugins that they leave."""
+        while self._sets:
+            await self._dispose(self._sets.popitem()[1])
+
+    async def _dispose(self, known: PluginSet) -> None:
+        for plugin in reversed(known.plugins):
+            await known.dispose(plugin)
+
+    async def _renewed(self, place: ProjectPlace, known: PluginSet, wanted: Sequence[PluginSource]) -> PluginSet:
+        """The plugins of these sources. Those that stay are not loaded again."""
+        kept = {plugin.source: plugin for plugin in known.plugins if plugin.source in wanted}
+        for plugin in reversed(known.plugins):
+            if plugin.source not in kept:
+                await known.dispose(plugin)
+        contributed = known.contributed if known is not NONE else Contributions()
+        plugins = [kept.get(source) or await self._loaded(place, source, contributed) for source in wanted]
+        return PluginSet(plugins, contributed, partial(self._tell, place.directory))
+
+    async def _loaded(self, place: ProjectPlace, source: PluginSource, contributed: Contributions) -> Plugin:
+        context = PluginContext(source.name, place.directory, place.worktree, self._environ, contributed)
+        plugin = Plugin(source, context, self._run, self._limits)
+        if source.problem is not None:
+            plugin.state, plugin.error = "left out", source.problem
+        else:
+            await plugin.load(partial(function_of, source, self._packages, self._trust))
+        if plugin.error is not None and (source.where, plugin.error) not in self._told:
+            self._told.add((source.where, plugin.error))
+            words = f"the plugin {source.name!r} ({source.where}) is left out: {plugin.error}"
+            log.log(logging.INFO if plugin.error == JAVASCRIPT else logging.WARNING, "%s", words)
+            if plugin.state == "failed":
+                self._tell(place.directory, "", words)
+        return plugin
+
+
+def _named(config: Config) -> list[tuple[str, Mapping[str, object]]]:
+    """The packages that the settings name, with their options."""
+    return [(one, {}) if isinstance(one, str) else one for one in config.plugin]

@@ -1,0 +1,152 @@
+"""A plugin: made by its function, with the hooks that it has. A call of a hook is contained and has a time limit."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final, Literal, Protocol, TypeVar
+
+import anyio
+import msgspec
+from anyio import to_thread
+
+from turnkeeper.core.limits import HOOK_S, PLUGIN_LOAD_S
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.outside_code import contained
+from turnkeeper.plugins.context import Handler, PluginContext
+from turnkeeper.plugins.hooks import AUTH, NAMES, PROVIDER, TOOL, name_of
+from turnkeeper.plugins.sources import PluginFunction, PluginSource
+
+T = TypeVar("T")
+
+_READ: Final = frozenset({TOOL, PROVIDER, AUTH})
+"""Hooks that are objects and no functions."""
+
+
+class RunOutside(Protocol):
+    """Runs code from outside, so that it is left alone if it ignores a cancellation."""
+
+    async def __call__(self, work: Callable[[], Awaitable[object]], *, name: str) -> object:
+        """What the work returns or raises."""
+        ...
+
+
+async def run_here(work: Callable[[], Awaitable[object]], *, name: str) -> object:
+    """Run it in the task of the caller, who then waits for it."""
+    return await work()
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The time limits of plugins."""
+
+    hook_s: float = HOOK_S
+    load_s: float = PLUGIN_LOAD_S
+
+
+class Plugin:
+    """A plugin that is loaded, or the reason why it is not."""
+
+    def __init__(self, source: PluginSource, context: PluginContext, run: RunOutside, limits: Limits) -> None:
+        self.source, self.context = source, context
+        self._run, self._limits = run, limits
+        self.state: Literal["loaded", "left out", "failed"] = "loaded"
+        self.error: str | None = None
+        """What went wrong last."""
+        self._hung: set[str] = set()
+        """Hooks that exceeded their time; they are not called again."""
+
+    @property
+    def name(self) -> str:
+        """The name of the plugin."""
+        return self.source.name
+
+    @property
+    def hooks(self) -> list[str]:
+        """The names of its hooks."""
+        return self.context.hook_names
+
+    def handlers(self, hook: str) -> list[Handler]:
+        """The functions of a hook; none once it hung."""
+        return [] if hook in self._hung else self.context.handlers(hook)
+
+    async def load(self, find: Callable[[], PluginFunction]) -> None:
+        """Run the module and make the plugin. What goes wrong is noted in ``error``, and leaves nothing behind."""
+        options = msgspec.json.decode(self.source.options, type=dict[str, object])
+
+        async def made() -> object:
+            function = await to_thread.run_sync(find, abandon_on_cancel=True)
+            return await _called(function, self.context, options)
+
+        try:
+            self._take(await self._bounded(made, self._limits.load_s, "loading"))
+        except Exception as error:
+            # The module is a person's own program: whatever it raises, the others work.
+            self.state, self.error = "failed", _words(error)
+            self.context.close()
+
+    async def call(self, hook: str, handler: Handler, *given: object) -> object:
+        """Call a function of a hook. Raises what it raises, and TimeoutError if it takes too long."""
+        try:
+            return await self._bounded(partial(_called, handler, *given), self._limits.hook_s, hook)
+        except TimeoutError:
+            # Each such call may keep a thread for good, so there is no second one.
+            self._hung.add(hook)
+            raise
+
+    def failed(self, hook: str, error: Exception) -> str:
+        """Note that a hook failed; what happened, for people."""
+        self.error = f"{hook}: {_words(error)}"
+        left = "; the hook is not called again until the plugin is loaded again" if hook in self._hung else ""
+        return f"the plugin {self.name!r} ({self.source.where}) failed in {self.error}{left}"
+
+    async def _bounded(self, work: Callable[[], Awaitable[object]], limit_s: float, what: str) -> object:
+        late = anyio.move_on_after(limit_s)
+        with late, contained():
+            return await self._run(work, name=f"plugin {self.name}: {what}")
+        assert late.cancelled_caught, "nothing else ends the block without a result"
+        raise TimeoutError(f"it took more than {limit_s:g} s")
+
+    def _take(self, made: object) -> None:
+        """Register the hooks of what the function gave: an object with methods, or a mapping."""
+        for name, value in _members(made):
+            hook = name_of(name)
+            if hook is None:
+                raise Invalid(f"{name!r} is no hook; there are: {', '.join(sorted(NAMES))}")
+            if hook in _READ:
+                self._read(hook, value)
+            else:
+                self.context.register_hook(hook, value)  # type: ignore[arg-type] # It checks that it is a function.
+
+    def _read(self, hook: str, value: object) -> None:
+        found = value() if callable(value) else value
+        if not isinstance(found, Mapping):
+            raise Invalid(f"the hook {hook!r} is an object by name, not {found!r:.80}")
+        for name, one in found.items():
+            match hook:
+                case "tool":
+                    self.context.register_tool(one, name=name)
+                case "provider":
+                    self.context.register_provider(name, one)
+                case _:
+                    self.context.register_key(name, one() if callable(one) else one)
+            self.context.noted.add(hook)
+
+
+def _members(made: object) -> list[tuple[str, object]]:
+    if made is None:
+        return []
+    if isinstance(made, Mapping):
+        return [(str(name), value) for name, value in made.items() if value is not None]
+    public = (name for name in dir(made) if not name.startswith("_"))
+    return [(name, value) for name in public if name_of(name) and (value := getattr(made, name)) is not None]
+
+
+async def _called(function: Callable[..., object], *given: object) -> object:
+    """What a function gives; one that is not async runs on a thread, where it holds nobody up."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*given)
+    result = await to_thread.run_sync(partial(function, *given), abandon_on_cancel=True)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -1,0 +1,113 @@
+"""The plugins of one place, in their order: each hook calls them one after the other.
+
+A plugin is given a copy of the output. What it changed counts if it still has the right types; if the plugin raises,
+hangs or breaks a type, the output of the plugin before it is kept, the problem is told, and work goes on.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.plugins.context import Contributions
+from turnkeeper.plugins.hooks import CONFIG, DISPOSE, EVENT, Hook
+from turnkeeper.plugins.payloads import EventInput, Output
+from turnkeeper.plugins.plugin import Plugin
+
+I = TypeVar("I", bound=Value)  # noqa: E741 # As in hooks.py.
+O = TypeVar("O", bound=Output)  # noqa: E741
+
+log = logging.getLogger(__name__)
+
+
+class Changed(NamedTuple, Generic[O]):
+    """An output, and the plugins that changed it."""
+
+    output: O
+    by: tuple[str, ...] = ()
+
+
+def _unheard(session_id: str, problem: str) -> None:
+    pass
+
+
+class PluginSet:
+    """The plugins of one place."""
+
+    def __init__(
+        self,
+        plugins: Iterable[Plugin] = (),
+        contributed: Contributions | None = None,
+        tell: Callable[[str, str], None] = _unheard,
+    ) -> None:
+        """``tell`` is told what went wrong: the session (or an empty text), and words."""
+        self.plugins: Sequence[Plugin] = tuple(plugins)
+        self.contributed = contributed or Contributions()
+        self._tell = tell
+
+    def has(self, hook: str) -> bool:
+        """Whether a plugin has a hook."""
+        return any(plugin.handlers(hook) for plugin in self.plugins)
+
+    async def trigger(self, hook: Hook[I, O], input: I, output: O, *, session_id: str = "") -> Changed[O]:
+        """The output after all plugins have seen it."""
+        by: list[str] = []
+        for plugin in self.plugins:
+            for handler in plugin.handlers(hook.name):
+                before = msgspec.json.encode(output)
+                given = msgspec.json.decode(before, type=hook.output)
+                try:
+                    await plugin.call(hook.name, handler, input, given)
+                    after = msgspec.json.encode(given)
+                    if after != before:
+                        output = msgspec.json.decode(after, type=hook.output)
+                        by += [plugin.name] if plugin.name not in by else []
+                except Exception as error:
+                    # A plugin is a person's own program, and must not be the end of a turn.
+                    self.problem(plugin, hook.name, error, session_id)
+        return Changed(output, tuple(by))
+
+    async def event(self, event: EventInput) -> None:
+        """Tell the plugins what happened."""
+        for plugin in self.plugins:
+            for handler in plugin.handlers(EVENT):
+                try:
+                    await plugin.call(EVENT, handler, event)
+                except Exception as error:
+                    # As above; and it is not told as an event, of which there would be no end.
+                    log.warning("%s", plugin.failed(EVENT, error))
+
+    async def configured(self, settings: JsonObject) -> JsonObject:
+        """The settings after the plugins have seen them; ``settings`` itself stays as it is."""
+        for plugin in self.plugins:
+            for handler in plugin.handlers(CONFIG):
+                given = msgspec.json.decode(msgspec.json.encode(settings))
+                try:
+                    await plugin.call(CONFIG, handler, given)
+                    settings = msgspec.json.decode(msgspec.json.encode(given), type=dict[str, object])
+                except Exception as error:
+                    # As above.
+                    self.problem(plugin, CONFIG, error)
+        return settings
+
+    async def dispose(self, plugin: Plugin) -> None:
+        """Tell a plugin that it leaves, and remove what it registered."""
+        for handler in plugin.handlers(DISPOSE):
+            try:
+                await plugin.call(DISPOSE, handler)
+            except Exception as error:
+                # As above.
+                log.warning("%s", plugin.failed(DISPOSE, error))
+        plugin.context.close()
+
+    def problem(self, plugin: Plugin, hook: str, error: Exception, session_id: str = "") -> None:
+        """Log that a hook of a plugin failed, and tell it."""
+        words = plugin.failed(hook, error)
+        log.warning("%s", words)
+        self._tell(session_id, words)
+
+
+NONE = PluginSet()
+"""No plugins."""

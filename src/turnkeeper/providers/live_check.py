@@ -1,0 +1,78 @@
+"""The live check: asks a provider everything that ``core.live_checks`` wants to know, and counts what it costs."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+from turnkeeper.core import live_checks
+from turnkeeper.core.failures import finish_failure
+from turnkeeper.core.live_checks import Check, CheckAnswer, CheckResult
+from turnkeeper.core.usage import cost, step_tokens
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.request import ModelRequest
+from turnkeeper.model.stream import FinishStep, StreamError, TextDelta, ToolCall, Usage, UsageCounted
+from turnkeeper.providers.answer_stream import answer_stream
+from turnkeeper.providers.provider import Provider
+
+
+class LiveCheck:
+    """One run of all checks against one model."""
+
+    def __init__(self, provider: Provider, model: ModelInfo) -> None:
+        self._provider, self._model = provider, model
+        self.requests = 0
+        self.input = self.output = 0
+        """Tokens, as the host counted them."""
+        self.dollars = 0.0
+
+    async def results(self) -> AsyncIterator[CheckResult]:
+        """The verdicts as they come. If text fails, the rest is skipped: it would fail alike, and cost."""
+        first: tuple[CheckAnswer, ...] = ()
+        is_skipped = False
+        for check in live_checks.CHECKS:
+            if is_skipped:
+                yield CheckResult(check=check, verdict="skipped", words="there was no answer to the first request")
+                continue
+            if words := live_checks.unsupported(check, self._model):
+                yield CheckResult(check=check, verdict="not supported", words=words)
+                continue
+            answers = first if check == "usage" else await self._answers(check)
+            first = first or answers
+            found = live_checks.result(check, answers, self._model)
+            is_skipped = check == "text" and found.verdict != "ok"
+            yield found
+
+    async def _answers(self, check: Check) -> tuple[CheckAnswer, ...]:
+        """The answers to the requests of a check, up to the first that fails."""
+        found: list[CheckAnswer] = []
+        for request in live_checks.requests(check, self._model):
+            found.append(await self._answer(request))
+            if found[-1].failure is not None:
+                break
+        return tuple(found)
+
+    async def _answer(self, request: ModelRequest) -> CheckAnswer:
+        answer, text, calls = CheckAnswer(), "", []
+        async with aclosing(answer_stream(self._provider, request)) as stream:
+            async for batch in stream:
+                for event in batch:
+                    match event:
+                        case TextDelta(text=more):
+                            text += more
+                        case ToolCall():
+                            calls.append(event)
+                        case UsageCounted(usage=counted):
+                            answer = answer.but(usage=counted)
+                        case FinishStep(usage=counted):
+                            answer = answer.but(usage=counted or answer.usage, failure=finish_failure(event))
+                        case StreamError(usage=counted, failure=failure):
+                            answer = answer.but(usage=counted or answer.usage, failure=failure)
+                        case _:
+                            pass
+        self._count(answer.usage)
+        return answer.but(text=text, calls=tuple(calls))
+
+    def _count(self, usage: Usage | None) -> None:
+        self.requests += 1
+        if usage is not None:
+            self.input, self.output = self.input + usage.input, self.output + usage.output
+            self.dollars += float(cost(step_tokens(usage), usage, self._model))

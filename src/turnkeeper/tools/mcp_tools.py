@@ -1,0 +1,68 @@
+"""The tools of MCP servers as tools that models may call, under the names that opencode gives them."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from turnkeeper.core.mcp import output, tool_names
+from turnkeeper.model.mcp import McpTool
+from turnkeeper.tools.tool import AnyInput, AnyTool, Attachment, Tool, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.workspace.mcp_connection import McpFailure
+from turnkeeper.workspace.mcp_server import McpServer
+
+
+class McpTools:
+    """Makes tools of what servers offer. Unchanged offers give the same tools, so that nobody compares them."""
+
+    def __init__(self) -> None:
+        self._made: dict[McpServer, tuple[tuple[McpTool, ...], tuple[AnyTool, ...]]] = {}
+
+    def of(self, servers: Sequence[McpServer]) -> tuple[AnyTool, ...]:
+        """The tools of these servers. One that is switched off has none."""
+        made: list[AnyTool] = []
+        for server in servers:
+            offered = server.tools if server.is_on else ()
+            known = self._made.get(server)
+            if known is None or known[0] is not offered:
+                known = self._made[server] = offered, _tools(server, offered)
+            made += known[1]
+        return tuple(made)
+
+    def forget_closed(self) -> None:
+        """Let go of the tools of servers that nobody uses any more."""
+        for server in [one for one in self._made if one.is_closed]:
+            del self._made[server]
+
+
+def _tools(server: McpServer, offered: Sequence[McpTool]) -> tuple[AnyTool, ...]:
+    by_name = {tool.name: tool for tool in offered}
+    names = tool_names(server.name, by_name)
+    return tuple(_tool(server, name, by_name[own]) for name, own in names.items())
+
+
+def _tool(server: McpServer, name: str, offered: McpTool) -> AnyTool:
+    return Tool(
+        name=name,
+        description=offered.description or f"The tool {offered.name} of the MCP server {server.name}.",
+        parameters=AnyInput,
+        execute=partial(_execute, server, name, offered),
+        permission=name,
+        # What a server elsewhere does, it does not do to files here.
+        read_only=offered.read_only or server.config.url is not None,
+        schema={"type": "object", "properties": {}, **offered.schema},
+    )
+
+
+async def _execute(server: McpServer, name: str, offered: McpTool, input: AnyInput, context: ToolContext) -> ToolOutput:
+    await context.ask(name, ["*"], always=["*"], metadata=input.given)
+
+    async def tell(words: str) -> None:
+        await context.progress(title=words)
+
+    try:
+        result = output(await server.call(offered.name, input.given, tell))
+    except McpFailure as failure:
+        raise ToolFailure(str(failure)) from failure
+    if result.is_error:
+        raise ToolFailure(result.text)
+    files = tuple(Attachment(mime=file.mime, url=file.url, filename=file.filename) for file in result.files)
+    return ToolOutput(title=offered.name, output=result.text, attachments=files, metadata={"server": server.name})

@@ -1,0 +1,85 @@
+"""Where settings are looked for: files and directories, weakest first. Whether they exist is not looked at here."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from turnkeeper.core import flags
+from turnkeeper.workspace import markdown_files, paths, settings_source
+from turnkeeper.workspace.markdown_files import MarkdownFile
+
+
+def user_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    """The files in the user's configuration directories."""
+    theirs, ours = user_directories(environ)
+    yield from (theirs / name for name in (paths.USER_SETTINGS, *paths.SETTINGS[:2]))
+    yield from (ours / name for name in (paths.FOLDER_SETTINGS, *paths.SETTINGS))
+
+
+def project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path | MarkdownFile]:
+    """The configuration files of a project, also those that do not exist, and its markdown files."""
+    yield from plain_project_files(directory, worktree, environ)
+    for place in project_directories(directory, worktree, environ):
+        yield from files_in(place)
+        yield from markdown_files.found_in(place)
+
+
+def plain_project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The configuration files of a project that are in no directory of settings."""
+    return [folder / name for folder in project_folders(directory, worktree, environ) for name in paths.SETTINGS]
+
+
+def project_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories of settings of a project, also those that do not exist."""
+    return [
+        folder / name for folder in project_folders(directory, worktree, environ) for name in paths.SETTINGS_FOLDERS
+    ]
+
+
+def files_in(place: Path) -> list[Path]:
+    """The configuration files of a directory of settings."""
+    return [place / name for name in (paths.FOLDER_SETTINGS, *paths.SETTINGS)]
+
+
+def named_directories(directory: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories of settings that variables name."""
+    return [settings_source.path_from(name, directory, environ) for name in flags.CONFIG_DIR.values(environ)]
+
+
+def named_directory_files(directory: Path, environ: Mapping[str, str]) -> Iterator[Path | MarkdownFile]:
+    """The files of the directories that variables name, and their markdown files."""
+    for place in named_directories(directory, environ):
+        yield from files_in(place)
+        yield from markdown_files.found_in(place)
+
+
+def named_files(directory: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The files that variables name."""
+    return [settings_source.path_from(name, directory, environ) for name in flags.CONFIG.values(environ)]
+
+
+def user_directories(environ: Mapping[str, str]) -> tuple[Path, Path]:
+    """The user's configuration directories: opencode's and ours."""
+    return paths.config(environ, paths.OPENCODE), paths.config(environ)
+
+
+def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories that tools come from in a place, weakest first: the user's own, then those of the project."""
+    return [
+        *user_directories(environ),
+        *project_code_directories(directory, worktree, environ),
+        *named_directories(directory, environ),
+    ]
+
+
+def project_code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories of a project that tools come from, also if nobody trusts them."""
+    return [place for place in project_directories(directory, worktree, environ) if os.path.isdir(place)]
+
+
+def project_folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories from the worktree down to ``directory``; outside of the worktree, only ``directory``."""
+    if flags.DISABLE_PROJECT_CONFIG.is_on(environ):
+        return []
+    upward = (directory, *directory.parents)
+    return [*reversed(upward[: upward.index(worktree) + 1])] if worktree in upward else [directory]

@@ -1,0 +1,104 @@
+"""Cache of settings: those of a directory are read again only after one of their files or variables has changed."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from turnkeeper.core import flags
+from turnkeeper.workspace.config import LoadedSettings, ProgramSettings, ToolNames, merged, sources
+from turnkeeper.workspace.setting_places import SettingPlaces
+from turnkeeper.workspace.settings_source import SettingsSource
+
+DIRECTORIES_MAX: Final = 256
+"""Maximum number of directories in the cache."""
+
+_VARIABLES: Final = (
+    *("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
+    *(
+        name
+        for flag in (
+            *(flags.DATA, flags.DISABLE_PROJECT_CONFIG, flags.TRUST, flags.CONFIG, flags.CONFIG_DIR),
+            *(flags.CONFIG_CONTENT, flags.PERMISSION, flags.AUTH_CONTENT),
+        )
+        for name in flag.names
+    ),
+)
+
+
+class _Cached(NamedTuple):
+    settings: LoadedSettings
+    variables: tuple[str | None, ...]
+    """The variables that settings and the names of their files come from."""
+    places: SettingPlaces
+    stamps: dict[str, tuple[int, ...] | None]
+    """What ``places`` gave when the settings were read."""
+
+
+class _Good(NamedTuple):
+    source: SettingsSource
+    trust: tuple[object, ...]
+    """What decided whether it is trusted. Settings that were good are not used after that has changed."""
+
+
+class SettingsCache:
+    """Caches the settings of directories until one of their files or variables changes.
+
+    A file that was good and no longer is keeps its last good settings, so that a slip of the pen stops no session.
+    """
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        directories_max: int = DIRECTORIES_MAX,
+        started_ns: int | None = None,
+        own: ProgramSettings | None = None,
+        tools: ToolNames = tuple,
+    ) -> None:
+        """``started_ns`` is when the program was started, by the clock of the file system; now by default."""
+        self._environ, self._directories_max = environ, directories_max
+        self._started_ns = time.time_ns() if started_ns is None else started_ns
+        self._own, self._tools = own or ProgramSettings(), tools
+        self._known: dict[tuple[Path, Path], _Cached] = {}
+        self._good: dict[tuple[Path, Path], dict[str, _Good]] = {}
+
+    def load(self, directory: Path, worktree: Path) -> LoadedSettings:
+        """The current settings of a directory. Raises Invalid, which names the invalid file."""
+        known = self._known.pop((directory, worktree), None)
+        variables = (self._own.text, *(self._environ.get(name) for name in _VARIABLES))
+        is_known = known is not None and known.variables == variables
+        places = (
+            known.places if known is not None and is_known else SettingPlaces.of(directory, worktree, self._environ)
+        )
+        stamps = places.stamps()  # Before the files are read, so that the next call detects a change in between.
+        if known is None or not is_known or known.stamps != stamps:
+            trust = (stamps[places.trust], flags.TRUST.value(self._environ))
+            loaded = self._loaded(directory, worktree, trust)
+            if any(source.refers for source in loaded.sources):
+                return loaded
+            known = _Cached(loaded, variables, places, stamps)
+        self._known[directory, worktree] = known
+        while len(self._known) > self._directories_max:
+            del self._known[next(iter(self._known))]
+        return known.settings
+
+    def _loaded(self, directory: Path, worktree: Path, trust: tuple[object, ...]) -> LoadedSettings:
+        found = sources(
+            directory, worktree, self._environ, self._own.text, started_ns=self._started_ns, tools=self._tools
+        )
+        good = self._good.pop((directory, worktree), {})
+        held: list[SettingsSource] = []
+        kept: list[str] = []
+        for source in found:
+            last = good.get(source.where)
+            if source.errors and last is not None and last.trust == trust:
+                held.append(last.source)
+                kept += source.errors
+            else:
+                held.append(source)
+        loaded = merged(held, kept)
+        self._good[directory, worktree] = {source.where: _Good(source, trust) for source in held}
+        while len(self._good) > self._directories_max:
+            del self._good[next(iter(self._good))]
+        return loaded

@@ -1,0 +1,32 @@
+"""Skills of a place: from its files, its settings and the addresses they name."""
+
+import os
+from collections.abc import Mapping
+
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from turnkeeper.model.config import Config
+from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.skill_downloads import SkillDownloads
+from turnkeeper.workspace.skill_files import FoundSkills, SkillPlace, SkillReader, places
+
+
+class SkillLibrary:
+    """Finds the skills of places. What was read or downloaded is used again until it changes."""
+
+    def __init__(self, environ: Mapping[str, str], group: TaskGroup | None = None) -> None:
+        """``group`` is where downloads go on while turns are run. None: each is waited for."""
+        self._environ = environ
+        self._reader, self._downloads = SkillReader(environ), SkillDownloads(environ, group)
+
+    async def skills(self, place: ProjectPlace, config: Config) -> FoundSkills:
+        """The skills of a place with this configuration. A file or an address that is wrong is a problem of it."""
+        given = config.skills
+        downloaded = await self._downloads.folders(given.urls, private=config.webfetch.private is True)
+        searched = [*places(place, given.paths, self._environ), *(SkillPlace(one, False) for one in downloaded.folders)]
+        existing = [one for one in searched if os.path.lexists(one.folder)]
+        if not existing:  # Most directories have none, and a thread costs more than the look.
+            return FoundSkills(problems=downloaded.problems)
+        found = await to_thread.run_sync(self._reader.find, place, existing, abandon_on_cancel=True)
+        return found._replace(problems=(*found.problems, *downloaded.problems))

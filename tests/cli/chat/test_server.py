@@ -1,0 +1,73 @@
+"""A chat with a session of a server, which has the same code as one of a store."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from cli_store import command
+from pane import Pane
+from workshop import Shop
+
+Opens = Callable[..., AbstractContextManager[Pane]]
+IDLE = r"Alt-Enter new line"
+
+
+@contextmanager
+def serving(shop: Shop) -> Iterator[str]:
+    with subprocess.Popen(
+        command("serve", "--port", "0", "--json"),
+        cwd=shop.project,
+        env=shop.environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as started:
+        assert started.stdout is not None
+        try:
+            yield json.loads(started.stdout.readline())["url"]
+        finally:
+            started.terminate()
+            started.wait(60)
+
+
+def says(at: Pane, text: str, *keys: str) -> None:
+    at.types(text)
+    at.presses(*(keys or ("Enter",)))
+
+
+def test_a_chat_with_a_server_asks_steers_and_comes_back(shop: Shop, opens: Opens) -> None:
+    shop.configure(permission={"bash": "ask"})
+    with serving(shop) as url:
+        with opens("chat", "--server", url) as at:
+            at.shows("No model has a key", "new session", IDLE)
+            says(at, "run `until test -e go; do sleep 0.05; done`")
+            at.shows(r"\? Run a command\?", "until test -e go", "y = once")
+            says(at, "y")
+            at.shows("Enter steers")
+            says(at, "read tides.py")
+            at.shows("steers: the model reads it before its next step")
+            (shop.project / "go").touch()
+            at.shows("tides.py has 2 lines", IDLE)
+            says(at, "/model nobody/none")
+            at.shows("no model 'nobody/none' can be used here")
+            says(at, "run `until test -e gone; do sleep 0.05; done; echo over`")
+            at.shows("echo over\ny = once")
+            says(at, "y")
+            at.shows("Enter steers", r"echo over  \d+ s")
+            at.presses("C-d")
+            at.shows("The server goes on with this answer.", "exit code 0")
+        (shop.project / "gone").touch()
+        with opens("chat", "--continue", "--server", url) as at:
+            at.shows("» run `until test -e gone", IDLE)
+            says(at, "/cost")
+            at.shows(r"Session +ses_")
+            at.presses("C-d")
+            at.shows("exit code 0")
+    calls = [part for one in shop.messages(shop.sessions()[0]["id"]) for part in one["parts"] if part["type"] == "tool"]
+    assert [one["state"]["status"] for one in calls] == ["completed"] * 3
+
+
+def test_a_wrong_address_is_told_before_anything_is_typed(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "--server", "http://127.0.0.1:9") as at:
+        at.shows("turnkeeper: ", "exit code 1")

@@ -1,0 +1,266 @@
+"""``turnkeeper config``: what holds, who says so, what is wrong, and the editor."""
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import anyio.to_thread
+import pytest
+from web_site import Page, site
+from workshop import Shop
+
+from turnkeeper.workspace import auth
+from turnkeeper.workspace.auth import WellKnown
+
+SECRETS = ("sk-literal", "hunter2", "bearer-secret", "env-secret")
+
+
+@pytest.fixture
+def own(shop: Shop) -> Path:
+    """The user's own file."""
+    file = shop.home / ".config/turnkeeper/config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        'model = "a/own"\n'
+        'instructions = ["own.md"]\n'
+        "[provider.local.options]\n"
+        'apiKey = "sk-literal"\n'
+        'baseURL = "http://ada:hunter2@host/v1"\n'
+        'headers = {x-team = "bearer-secret"}\n'
+        "[provider.other.options]\n"
+        'apiKey = "{env:OTHER_KEY}"\n'
+    )
+    return file
+
+
+def test_what_holds_is_shown_without_secrets(shop: Shop, own: Path) -> None:
+    shop.configure(model="a/project", instructions=["docs/*.md"])
+    run = shop.process("config", "show", OTHER_KEY="env-secret")
+    shown = json.loads(run.stdout)
+    assert (run.returncode, shown["model"], shown["instructions"]) == (0, "a/project", ["own.md", "docs/*.md"])
+    assert shown["provider"]["local"]["options"] == {
+        "apiKey": "***",
+        "baseURL": "http://***@host/v1",
+        "headers": {"x-team": "***"},
+    }
+    assert shown["provider"]["other"]["options"]["apiKey"] == "{env:OTHER_KEY}"
+    for words in (["--json"], ["--origin"], ["--origin", "--json"]):
+        more = shop.process("config", "show", *words, OTHER_KEY="env-secret")
+        assert more.returncode == 0
+        assert not any(secret in more.stdout + more.stderr for secret in SECRETS)
+
+
+def test_each_value_is_shown_with_its_file_and_line(shop: Shop, own: Path) -> None:
+    (shop.project / "turnkeeper.jsonc").write_text(
+        '{\n  // mine\n  "model": "a/project",\n  "instructions": ["b.md"]\n}'
+    )
+    lines = shop.process("config", "show", "--origin").stdout.splitlines()
+    project = shop.project / "turnkeeper.jsonc"
+    assert lines[0] == f'model = "a/project"  # {project}:3:3'
+    assert f'instructions.0 = "own.md"  # {own}:2:1' in lines
+    assert f'instructions.1 = "b.md"  # {project}:4:3' in lines
+    found = json.loads(shop.process("config", "show", "--origin", "--json").stdout)
+    assert found["origins"][0] == {
+        "key": "model",
+        "value": "a/project",
+        "where": str(project),
+        "line": 3,
+        "column": 3,
+        "overrode": [f"{own}:1:1"],
+    }
+    assert [source["layer"] for source in found["sources"]] == ["user", "project"]
+
+
+def test_nothing_set_is_said(shop: Shop) -> None:
+    run = shop.process("config", "show")
+    assert (run.returncode, run.stdout, run.stderr.strip()) == (0, "", "Nothing is set.")
+
+
+@pytest.mark.parametrize("key", ["permission.bash", "permission.bash.git *", "agent.plan.permission.edit"])
+def test_a_rule_that_nobody_sets_is_a_setting(shop: Shop, key: str) -> None:
+    run = shop.process("config", "explain", key)
+    assert (run.returncode, run.stdout.splitlines()[0]) == (0, f"{key} is not set"), run.stderr
+
+
+def test_a_key_is_explained_by_all_who_set_it(shop: Shop, own: Path) -> None:
+    shop.configure(model="a/project")
+    run = shop.process("config", "explain", "model", TURNKEEPER_CONFIG_CONTENT='{"model": "a/variable"}')
+    assert run.stdout.splitlines()[0] == 'model = "a/variable"'
+    assert [line.strip() for line in run.stdout.splitlines()[3:]] == [
+        'TURNKEEPER_CONFIG_CONTENT:1:2 (variable): "a/variable"',
+        "holds",
+        f'{shop.project / "turnkeeper.json"}:1:2 (project): "a/project"',
+        "overridden by a stronger file",
+        f'{own}:1:1 (user): "a/own"',
+        "overridden by a stronger file",
+    ]
+
+
+def test_an_explanation_says_what_trust_has_to_do_with_it(shop: Shop) -> None:
+    (shop.project / "turnkeeper.json").write_text('{"model": "a/b", "permission": {"bash": "deny", "edit": "allow"}}')
+    for key, fate in {"model": "left out", "permission": "in part", "permission.bash": "in part"}.items():
+        run = shop.process("config", "explain", key, "--json", TURNKEEPER_TRUST="0")
+        [said] = json.loads(run.stdout)["said"]
+        assert said["fate"] == fate
+        assert "turnkeeper trust" in said["note"]
+    assert shop.process("trust").returncode == 0
+    [said] = json.loads(shop.process("config", "explain", "model", "--json", TURNKEEPER_TRUST="0").stdout)["said"]
+    assert (said["fate"], said["note"]) == ("holds", "")
+    (shop.project / "turnkeeper.json").write_text('{"model": "a/c"}')
+    [said] = json.loads(shop.process("config", "explain", "model", "--json", TURNKEEPER_TRUST="0").stdout)["said"]
+    assert (said["fate"], "changed since the project was trusted" in said["note"]) == ("left out", True)
+
+
+def test_a_key_that_nobody_sets_is_explained_by_its_default(shop: Shop) -> None:
+    found = json.loads(shop.process("config", "explain", "tool_output.max_lines", "--json").stdout)
+    assert (found["value"], found["said"], found["default"], found["type"]) == (None, [], "2000", "whole number")
+    text = shop.process("config", "explain", "agent.mine.steps").stdout
+    assert text.startswith("agent.mine.steps is not set\n")
+
+
+def test_a_key_that_is_no_setting_is_refused_with_what_looks_alike(shop: Shop) -> None:
+    run = shop.process("config", "explain", "compation.auto")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "did you mean 'compaction.auto'?" in run.stderr
+
+
+def test_every_mistake_is_listed_and_an_error_is_the_exit_code(shop: Shop, own: Path) -> None:
+    file = shop.project / "opencode.json"
+    file.write_text('{\n "modle": "a/b",\n "shell": 7,\n "theme": "dark"\n}')
+    run = shop.process("config", "check")
+    assert (run.returncode, run.stdout.splitlines()) == (
+        0,
+        [
+            f"{file}:3:2: warning: shell: Expected `str | null`, got `int`; it is left out",
+            f"{file}:2:2: warning: there is no setting 'modle'; did you mean 'model'?",
+        ],
+    )
+    (shop.project / ".turnkeeper").mkdir()
+    (shop.project / ".turnkeeper/config.toml").write_text('[permission]\nbsh = "ask"\nraed = "deny"\n')
+    run = shop.process("config", "check", "--json")
+    found = json.loads(run.stdout)
+    assert (run.returncode, len(found["files"])) == (1, 3)
+    assert [(one["severity"], one["key"], one["line"]) for one in found["problems"]] == [
+        ("warning", "shell", 3),
+        ("warning", "modle", 2),
+        ("error", "permission.bsh", 2),
+        ("error", "permission.raed", 3),
+    ]
+    refused = shop.process("config", "show")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "config.toml:2:1" in refused.stderr
+
+
+def test_one_file_is_checked_alone(shop: Shop, tmp_path: Path) -> None:
+    (shop.project / "opencode.json").write_text("{")
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.jsonc"
+    good.write_text('model = "a/b"')
+    bad.write_text('{"model": "a/b",,}')
+    run = shop.process("config", "check", str(good))
+    assert (run.returncode, run.stdout) == (0, "No mistakes in 1 file.\n")
+    run = shop.process("config", "check", str(bad))
+    assert (run.returncode, run.stdout.startswith(f"{bad}:1:18: error: ")) == (1, True)
+    assert shop.process("config", "check", str(tmp_path / "gone.json")).returncode == 2
+
+
+def test_the_schema_is_printed(shop: Shop) -> None:
+    made = json.loads(shop.process("config", "schema").stdout)
+    assert made["$defs"]["Config"]["properties"]["model"]["description"].startswith("The model of a prompt")
+
+
+# --- The editor ------------------------------------------------------------------------------------------------
+
+
+def an_editor(shop: Shop, content: str | None) -> str:
+    """An editor that writes this, or nothing."""
+    program = shop.home / "editor.py"
+    change = f"pathlib.Path(sys.argv[1]).write_text({content!r})" if content is not None else "pass"
+    program.write_text(f"import pathlib, sys\nprint('editing', sys.argv[1])\n{change}\n")
+    return f"{sys.executable} {program}"
+
+
+def edited(shop: Shop, *words: str, **environ: str) -> tuple[int, str]:
+    with shop.terminal("config", "edit", *words, env=environ) as seat:
+        code = seat.end()
+        return code, " ".join(seat.shown.split())
+
+
+def test_an_editor_needs_a_terminal_and_a_name(shop: Shop) -> None:
+    run = shop.process("config", "edit", EDITOR="true")
+    assert (run.returncode, "an editor needs a terminal" in run.stderr) == (1, True)
+    code, shown = edited(shop, VISUAL="", EDITOR="")
+    assert (code, "there is no editor; set VISUAL or EDITOR" in shown) == (1, True)
+    code, shown = edited(shop, VISUAL="no-such-editor")
+    assert (code, "cannot be started" in shown) == (1, True)
+    assert shop.process("config", "edit", "--global", "--project").returncode == 2
+
+
+def test_a_new_file_has_a_schema_line_and_goes_if_nothing_is_changed(shop: Shop) -> None:
+    folder = shop.home / ".config/turnkeeper"
+    code, shown = edited(shop, EDITOR=an_editor(shop, None))
+    assert (code, "Nothing was changed" in shown, list(folder.iterdir())) == (0, True, [])
+    code, shown = edited(shop, EDITOR=an_editor(shop, '{"$schema": "./config.schema.json", "model": "a/b"}'))
+    assert (code, "is right" in shown) == (0, True)
+    assert sorted(path.name for path in folder.iterdir()) == ["config.schema.json", "turnkeeper.jsonc"]
+    assert json.loads(shop.process("config", "show").stdout)["model"] == "a/b"
+
+
+def test_the_scaffold_is_right_as_it_is(shop: Shop) -> None:
+    copying = f'sh -c \'cp "$0" {shop.home}/seen; echo {{}} > "$0"\''
+    assert edited(shop, EDITOR=copying)[0] == 0
+    run = shop.process("config", "check", str(shop.home / "seen"))
+    assert (run.returncode, run.stdout) == (0, "No mistakes in 1 file.\n")
+
+
+def test_a_file_is_checked_after_it_was_edited(shop: Shop, own: Path) -> None:
+    code, shown = edited(shop, "--global", VISUAL=an_editor(shop, '[permission]\nbsh = "ask"\n'))
+    assert code == 1
+    assert f"{own}:2:1: permission.bsh" in shown.replace(" ", "").replace("permission.bsh", " permission.bsh")
+    assert own.read_text() == '[permission]\nbsh = "ask"\n', "what the user saved stays"
+    code, shown = edited(shop, VISUAL=an_editor(shop, 'modl = "a/b"\n'))
+    assert (code, "did you mean 'model'?" in shown, "used, but for this" in shown) == (0, True, True)
+
+
+def test_a_projects_file_holds_once_it_is_trusted(shop: Shop) -> None:
+    code, shown = edited(shop, "--project", EDITOR=an_editor(shop, '{"model": "a/b"}'))
+    assert (code, "until `turnkeeper trust` trusts it" in shown) == (0, True)
+    assert (shop.project / ".turnkeeper/turnkeeper.jsonc").read_text() == '{"model": "a/b"}'
+    (shop.project / "opencode.json").write_text("{}")
+    edited(shop, "--project", EDITOR=an_editor(shop, '{"model": "a/c"}'))
+    assert (shop.project / ".turnkeeper/turnkeeper.jsonc").read_text() == '{"model": "a/c"}'
+
+
+# --- Hosts -----------------------------------------------------------------------------------------------------
+
+
+def test_without_a_host_nothing_is_fetched(shop: Shop) -> None:
+    run = shop.process("config", "fetch")
+    assert (run.returncode, "logged in to no host" in run.stderr) == (0, True)
+
+
+async def test_what_hosts_publish_is_fetched_on_request_only(shop: Shop) -> None:
+    pages: dict[str, Page] = {}
+    async with site(pages) as host:
+        more = {"url": f"{host.url}/more", "headers": {"authorization": "Bearer {env:HOST_TOKEN}"}}
+        published = {"config": {"model": "p/host", "small_model": "p/host"}, "remote_config": more}
+        pages["/.well-known/opencode"] = Page(json.dumps(published).encode(), "application/json")
+        pages["/more"] = Page(b'{"model": "p/more"}', "application/json")
+        auth.file(shop.environ()).write(host.url, WellKnown(key="HOST_TOKEN", token="t0ken"))
+
+        async def process(*words: str) -> "CompletedProcess[str]":
+            return await anyio.to_thread.run_sync(partial(shop.process, *words))
+
+        assert ((await process("config", "show")).stdout, host.requests) == ("", [])
+        run = await process("config", "fetch", "--json")
+        assert json.loads(run.stdout) == {"hosts": [{"address": host.url, "keys": ["model", "small_model"]}]}
+        assert [one.line.split(" ")[1] for one in host.requests] == ["/.well-known/opencode", "/more"]
+        assert host.requests[1].headers["authorization"] == "Bearer t0ken"
+        [said] = json.loads((await process("config", "explain", "model", "--json")).stdout)["said"]
+        where = f"{host.url}/.well-known/opencode"
+        assert (said["layer"], said["value"], said["where"]) == ("well-known", "p/more", where)
+        pages["/.well-known/opencode"] = Page(b"no json")
+        refused = await process("config", "fetch")
+        assert (refused.returncode, "has no settings" in refused.stderr) == (1, True)
+        assert json.loads((await process("config", "show")).stdout)["model"] == "p/more"

@@ -1,0 +1,69 @@
+"""``turnkeeper mcp``: which servers there are, how they do, and what one wrote before it ended."""
+
+import json
+import sys
+from pathlib import Path
+
+import anyio
+from workshop import Shop
+
+from turnkeeper.core.mcp import output
+from turnkeeper.model.config import McpConfig
+from turnkeeper.workspace.mcp_server import McpPlace, McpServer
+
+SERVER = Path(__file__).parents[1] / "support/mcp_server.py"
+
+
+def local(manner: str) -> dict[str, object]:
+    return {"type": "local", "command": [sys.executable, str(SERVER), manner], "timeout": 60_000}
+
+
+def test_the_list_says_how_each_server_does(shop: Shop) -> None:
+    shop.configure(mcp={"my tides": local("tools"), "broken": local("bad"), "off": {**local("bad"), "enabled": False}})
+    run = shop.process("mcp", "list", "--json")
+    assert run.returncode == 0, run.stderr
+    broken, tides, off = json.loads(run.stdout)
+    assert (broken["name"], broken["status"], broken["tools"]) == ("broken", "failed", [])
+    assert broken["error"] == "it ended with exit code 1"
+    assert (tides["status"], tides["type"], tides["error"]) == ("connected", "local", None)
+    assert "my_tides_wrong_name" in tides["tools"]
+    assert (off["status"], off["enabled"]) == ("disabled", False)
+
+
+def test_what_a_server_wrote_before_it_ended_is_shown(shop: Shop) -> None:
+    shop.configure(mcp={"broken": local("bad"), "empty": {"enabled": True}})
+    run = shop.process("mcp", "debug", "broken")
+    assert run.returncode == 1
+    assert run.stdout.endswith("Its error output ended with:\nthere is no harbour here\n")
+    for name, words in (("nothing", "the servers are: broken, empty"), ("empty", "neither a `command` nor a `url`")):
+        run = shop.process("mcp", "debug", name)
+        assert (run.returncode, words in run.stderr, "Traceback" in run.stderr) == (1, True, False)
+
+
+def test_without_servers_the_list_says_where_they_are_named(shop: Shop) -> None:
+    run = shop.process("mcp", "list")
+    assert (run.returncode, run.stdout.startswith("There are no MCP servers here.")) == (0, True)
+
+
+def test_other_agents_search_and_read_past_sessions(shop: Shop) -> None:
+    assert shop.process("run", "the harbour master sleeps").returncode == 0
+    [session] = shop.sessions()
+    anyio.run(_remember, shop, session["id"])
+
+
+async def _remember(shop: Shop, session_id: str) -> None:
+    config = McpConfig(command=(sys.executable, "-m", "turnkeeper", "mcp", "serve"), timeout=60_000)
+    with anyio.fail_after(200):
+        async with anyio.create_task_group() as group:
+            server = McpServer("memory", config, McpPlace(shop.project, shop.environ()))
+            group.start_soon(server.serve)
+            await server.wait_first()
+            assert [tool.name for tool in server.tools if tool.read_only] == ["recall", "search"], server.errors.text
+            found = output(await server.call("search", {"words": "harbour"}))
+            assert f"session {session_id}: " in found.text
+            told = output(await server.call("recall", {"session": session_id, "query": "harbour"}))
+            handle = told.text.split()[0]
+            text = output(await server.call("recall", {"session": session_id, "handle": handle}))
+            assert "harbour master" in text.text
+            assert output(await server.call("recall", {"session": "nothing", "query": "x"})).is_error
+            group.cancel_scope.cancel()
