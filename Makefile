@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 WORKERS ?= auto
+PYTEST ?=
 OFFICIAL := tests/official
 
 .DEFAULT_GOAL := help
@@ -24,7 +25,7 @@ clients: ## Install the official opencode clients for tests/official, if npm can
 	@$(OFFICIAL)/install.sh
 
 test: $(STAMP) clients ## Run the whole test suite.
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST)
 
 check: $(STAMP) ## Format, lint, types, layers, documents.
 	$(BIN)/ruff format --check .
