@@ -73,6 +73,10 @@ def _parsed(matter: str) -> JsonObject:
         raise FrontmatterError(f"no YAML: {_reason(error)}") from error
     except RecursionError as error:
         raise FrontmatterError("values are nested too deeply") from error
+    except FrontmatterError:
+        raise
+    except ValueError as error:  # A number of more digits than Python reads.
+        raise FrontmatterError("a number is too long") from error
     if found is None:
         return {}
     if not isinstance(found, dict):

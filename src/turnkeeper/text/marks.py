@@ -49,7 +49,7 @@ def of_jsonc(text: str) -> Marks:
 def of_toml(text: str) -> Marks:
     """The marks of a TOML text."""
     walk = _TomlWalk(text)
-    with suppress(_Fault, RecursionError):
+    with suppress(_Fault, RecursionError, ValueError):  # TOML has escapes in keys that JSON has not.
         walk.document()
     return walk.marks
 

@@ -155,7 +155,7 @@ def _json_object(text: str) -> JsonObject | None:
 def _toml(text: str) -> dict[str, object] | None:
     try:
         return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # No TOML, or a number of more digits than Python reads.
         return None
 
 

@@ -18,6 +18,7 @@ from turnkeeper.core.limits import EDITED_BYTES_MAX
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.text import file_text
 from turnkeeper.text.file_text import FileText
+from turnkeeper.workspace.folder_entries import is_folder
 
 PRIVATE: Final = 0o600
 """The mode of a file that only its owner may read."""
@@ -144,11 +145,12 @@ def read_bytes(path: Path, bytes_max: int) -> bytes:
 
 def open_file(path: Path) -> BinaryIO:
     """Open a file to read it: of a CheckedPath, the file that was checked."""
-    if not isinstance(path, CheckedPath):
-        return open(path, "rb")
-    with directory_of(path) as parent:
-        # Without O_NONBLOCK, opening a pipe that was put there since would wait for somebody to write.
-        descriptor = _open(path.place.name, os.O_RDONLY | os.O_NONBLOCK, parent, path)
+    # Without O_NONBLOCK, opening a pipe that was put there since it was looked at would wait for somebody to write.
+    if isinstance(path, CheckedPath):
+        with directory_of(path) as parent:
+            descriptor = _open(path.place.name, os.O_RDONLY | os.O_NONBLOCK, parent, path)
+    else:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Invalid(f"{str(path)!r} is not a regular file")
@@ -312,7 +314,7 @@ def entries(directory: Path) -> list[str]:
         descriptor = _open(real(directory).name, os.O_RDONLY | os.O_DIRECTORY, parent, directory)
     try:
         with os.scandir(descriptor) as found:
-            return sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in found)
+            return sorted(f"{entry.name}/" if is_folder(entry) else entry.name for entry in found)
     finally:
         os.close(descriptor)
 

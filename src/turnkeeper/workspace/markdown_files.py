@@ -10,6 +10,7 @@ from turnkeeper.core.agent_settings import MODE_FOLDERS
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject
 from turnkeeper.text import frontmatter
+from turnkeeper.workspace.folder_entries import is_folder
 
 COMMAND_FOLDERS: Final = ("command", "commands")
 FOLDERS: Final = ("agent", "agents", *MODE_FOLDERS, *COMMAND_FOLDERS)
@@ -68,7 +69,7 @@ def _walk(top: str, steps: tuple[str, ...], depth: int) -> Iterator[tuple[str, .
     except OSError:
         return
     for entry in entries:
-        if entry.name.endswith(ENDING) and not entry.is_dir():
+        if entry.name.endswith(ENDING) and not is_folder(entry):
             yield (*steps, entry.name)
-        elif depth > 1 and entry.is_dir():
+        elif depth > 1 and is_folder(entry):
             yield from _walk(entry.path, (*steps, entry.name), depth - 1)

@@ -20,11 +20,14 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.text import jsonc, marks
 from turnkeeper.text.marks import Mark, Marks
+from turnkeeper.text.surrogates import clean_json
 from turnkeeper.workspace import files
 from turnkeeper.workspace.markdown_files import MarkdownFile
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 """Maximum size of a configuration file, and of a file in ``{file:...}``."""
+FILLED_CHARS_MAX: Final = 16 * 1024 * 1024
+"""Maximum length of a text of settings with everything that it refers to."""
 
 Layer: TypeAlias = Literal["user", "well-known", "project", "named file", "variable", "program"]
 """Where settings come from, weakest first."""
@@ -187,6 +190,7 @@ def of_text(
     try:
         if environ is not None:
             values = {one[0]: _escaped(_value(one, folder, environ)) for one in trust.REFERENCE.finditer(plain)}
+            _check_filled(len(plain) + sum(len(values[one[0]]) for one in trust.REFERENCE.finditer(plain)))
         filled = _filled(plain, values)
         given = jsonc.parse_plain(filled) if filled.strip() else {}
     except jsonc.JsoncError as error:
@@ -205,11 +209,16 @@ def of_toml(
 ) -> SettingsSource:
     """The settings of a TOML text, with the keys of a JSON one."""
     became: dict[str, str] = {}
+    chars = len(text)
 
     def filled(written: str) -> str:
         if environ is None or not trust.REFERENCE.search(written):
             return written
-        found = trust.REFERENCE.sub(lambda one: _value(one, folder, environ), written)
+        nonlocal chars
+        values = {one[0]: _value(one, folder, environ) for one in trust.REFERENCE.finditer(written)}
+        chars += sum(len(values[one[0]]) for one in trust.REFERENCE.finditer(written))
+        _check_filled(chars)
+        found = _filled(written, values)
         became[found] = written
         return found
 
@@ -222,14 +231,19 @@ def of_toml(
             if place
             else broken(where, layer, str(error))
         )
-    except (Invalid, RecursionError) as error:
+    except Invalid as error:
         return broken(where, layer, str(error))
+    except RecursionError:
+        return broken(where, layer, "nested too deeply")
+    except ValueError:  # Of more digits than Python reads.
+        return broken(where, layer, "a number is too long")
     source = SettingsSource(where, {}, layer, marks=marks.of_toml(text), refers=bool(became), filled=became)
     return checked(source, given)
 
 
 def checked(source: SettingsSource, given: Json) -> SettingsSource:
     """A source with the settings of a value, which is checked."""
+    given = clean_json(given)  # Half a character in an escape or a variable can be neither stored nor sent.
     if not isinstance(given, dict):
         return source._replace(problems=(Problem((), "expected an object of settings", is_error=True),))
     found = settings.sifted_settings(given)
@@ -262,7 +276,7 @@ def path_from(name: str, folder: Path, environ: Mapping[str, str]) -> Path:
 def checked_settings(text: str, where: str) -> JsonObject:
     """The settings of a program as JSON. Raises Invalid if one has the wrong type."""
     try:
-        given = settings.checked(jsonc.parse(text) if text.strip() else {}, where)
+        given = settings.checked(clean_json(jsonc.parse(text)) if text.strip() else {}, where)
     except jsonc.JsoncError as error:
         raise Invalid(f"{where}: {error}") from error
     if (fault := _timezone_fault(given.get("timezone"))) is not None:
@@ -304,7 +318,7 @@ def _markdown_source(file: MarkdownFile, content: bytes, layer: Layer) -> Settin
     """The settings of a markdown file. A wrong file is skipped, and others are loaded."""
     where = str(file.path)
     try:
-        given = settings.checked(file.settings(content), where)
+        given = settings.checked(clean_json(file.settings(content)), where)
     except Invalid as error:
         return skipped(file, str(error), layer)
     return SettingsSource(where, given, layer, written=given, marks=_markdown_marks(file, given, content))
@@ -357,6 +371,12 @@ def _as_json(value: Json, filled: Callable[[str], str]) -> Json:
 def _filled(text: str, values: Mapping[str, str]) -> str:
     """The text with ``{env:NAME}`` and ``{file:path}`` replaced by their values."""
     return trust.REFERENCE.sub(lambda reference: values.get(reference[0], reference[0]), text)
+
+
+def _check_filled(chars: int) -> None:
+    """Refuse settings that become too large: a file of a few lines can name another one many times."""
+    if chars > FILLED_CHARS_MAX:
+        raise Invalid(f"with the files and variables that it names it has more than {FILLED_CHARS_MAX:,} characters")
 
 
 def _escaped(text: str) -> str:

@@ -17,6 +17,7 @@ from turnkeeper.core.skills import parsed
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.skill import Skill
 from turnkeeper.workspace import files, setting_files
+from turnkeeper.workspace.folder_entries import is_folder
 from turnkeeper.workspace.project import ProjectPlace
 from turnkeeper.workspace.settings_source import path_from
 from turnkeeper.workspace.trust import TrustedDirectories
@@ -106,7 +107,7 @@ class _Search:
         for entry in entries:
             if entry.name == NAME:
                 yield folder / NAME
-            elif depth > 1 and entry.name not in _PASSED_OVER and entry.is_dir():
+            elif depth > 1 and entry.name not in _PASSED_OVER and is_folder(entry):
                 yield from self.files(folder / entry.name, is_project, depth - 1)
 
     def take(self, file: Path, is_project: bool, read: Callable[[Path], Skill | str]) -> None:
