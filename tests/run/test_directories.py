@@ -8,7 +8,8 @@ import pytest
 
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
-from turnkeeper.run.directories import Directories, DirectoryConfig
+from turnkeeper.run.configured import DirectoryConfig
+from turnkeeper.run.directories import Directories
 from turnkeeper.workspace.config import project_settings
 from turnkeeper.workspace.trust import TrustedDirectories
 

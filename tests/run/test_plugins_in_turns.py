@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from plugin_files import a_plugin, texts, the_call
 
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.notification import SessionFailed
-from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.request import UserTurn
@@ -17,24 +17,6 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.permission import reject_all
 from turnkeeper.sessions.context import report
 from turnkeeper.testing.harness import Play, Stage
-
-
-def a_plugin(tmp_path: Path, name: str, body: str) -> Path:
-    """A file of the project with a plugin: ``body`` is that of its function."""
-    file = tmp_path / "place/.turnkeeper/plugin" / f"{name}.py"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = "\n".join(f"    {line}" for line in body.splitlines())
-    file.write_text(f"import turnkeeper\n\ndef plugin(context, options):\n{lines}\n")
-    return file
-
-
-async def texts(stage: Stage, session_id: str) -> list[str]:
-    return [part.text for one in await stage.messages(session_id) for part in one.parts if isinstance(part, TextPart)]
-
-
-async def the_call(stage: Stage, session_id: str) -> ToolPart:
-    [found] = [part for _, parts in await stage.turns(session_id) for part in parts if isinstance(part, ToolPart)]
-    return found
 
 
 async def causes(stage: Stage, session_id: str) -> Sequence[str | None]:
@@ -315,3 +297,21 @@ async def test_events_and_the_end_are_told(play: Play, tmp_path: Path) -> None:
     heard = out.read_text().split()
     assert {"message.updated", "session.status"} <= set(heard)
     assert heard[-1] == "disposed"
+
+
+async def test_what_plugins_make_of_settings_holds_also_if_a_file_refers_to_a_variable(
+    play: Play, tmp_path: Path
+) -> None:
+    a_plugin(
+        tmp_path,
+        "crew",
+        "def config(settings):\n"
+        "    settings['default_agent'] = 'sailor'\n"
+        "context.register_agent('sailor', {'prompt': 'You sail.', 'mode': 'primary'})\n"
+        "return {'config': config}",
+    )
+    model = Scripted().says("fine")
+    async with play(model, config={"username": "{env:HOME}"}) as stage:
+        session_id = await stage.session()
+        await stage.ask(session_id, "hello")
+        assert "You sail." in "".join(model.requests[0].system)

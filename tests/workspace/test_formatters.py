@@ -31,7 +31,7 @@ def install(programs: Path, name: str, script: str) -> None:
 
 def formatters(programs: Path, config: dict[str, FormatterConfig], timeout_s: float = 60) -> Formatters:
     environ = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
-    return Formatters(configured(config), programs, environ, timeout_s=timeout_s)
+    return Formatters(configured(config, {}), programs, environ, timeout_s=timeout_s)
 
 
 def only(**own: FormatterConfig) -> dict[str, FormatterConfig]:
@@ -39,8 +39,8 @@ def only(**own: FormatterConfig) -> dict[str, FormatterConfig]:
 
 
 def test_nothing_is_configured_by_itself() -> None:
-    assert configured(None) == configured(False) == ()
-    assert [one.name for one in configured(True)] == sorted(BUILT_IN)
+    assert configured(None, {}) == configured(False, {}) == ()
+    assert [one.name for one in configured(True, {})] == sorted(BUILT_IN)
 
 
 def test_a_known_formatter_may_be_changed_switched_off_and_added_to() -> None:
@@ -49,7 +49,7 @@ def test_a_known_formatter_may_be_changed_switched_off_and_added_to() -> None:
         mine=FormatterConfig(command=("mine", "$FILE"), extensions=(".x",), environment={"A": "b"}),
         useless=FormatterConfig(extensions=(".y",)),
     )
-    assert configured(own) == (
+    assert configured(own, {}) == (
         Formatter("mine", ("mine", "$FILE"), (".x",), {"A": "b"}),
         Formatter("ruff", ("ruff", "format", "$FILE"), (".py3",), {}, is_required=False),
     )
@@ -87,7 +87,7 @@ async def test_a_missing_formatter_is_named_only_if_somebody_asked_for_it(progra
         zig=FormatterConfig(extensions=(".x",)),
     )
     environ = {"PATH": str(programs)}
-    outcome = await Formatters(configured(own), programs, environ).format(programs / "a.x", unconfined)
+    outcome = await Formatters(configured(own, {}), programs, environ).format(programs / "a.x", unconfined)
     assert outcome == FormatOutcome(failures=("mine is not installed: 'not-there' was not found.",))
 
 

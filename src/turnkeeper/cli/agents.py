@@ -219,7 +219,7 @@ class _Known(NamedTuple):
 
 async def _known(environ: Mapping[str, str]) -> _Known:
     from turnkeeper.core.agents import default_agent, default_agent_problem, listed
-    from turnkeeper.run.directories import configured_agents
+    from turnkeeper.run.configured import configured_agents
     from turnkeeper.server.catalogue import agent_entry, masked
     from turnkeeper.server.mask import Mask
     from turnkeeper.workspace.config import load

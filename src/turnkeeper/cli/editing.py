@@ -73,7 +73,7 @@ async def _check_known(options: Options, directory: Path, agent: str | None, mod
     from turnkeeper.cli.models import local_catalog
     from turnkeeper.core.agents import find_agent
     from turnkeeper.providers import choice
-    from turnkeeper.run.directories import configured_agents
+    from turnkeeper.run.configured import configured_agents
 
     config, catalog = await local_catalog(options.environ, directory)
     try:

@@ -69,7 +69,7 @@ class _Shown:
     def __init__(self, loaded: "LoadedSettings", catalog: "Catalog", options: Options) -> None:
         from turnkeeper.core.agents import default_agent
         from turnkeeper.providers import choice
-        from turnkeeper.run.directories import configured_agents
+        from turnkeeper.run.configured import configured_agents
         from turnkeeper.workspace import auth
 
         credentials = auth.credentials(options.environ)

@@ -10,9 +10,12 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer
 from turnkeeper.cli.screen import Column, Screen, harmless, one_line, table
+from turnkeeper.core import flags
 
 if TYPE_CHECKING:
-    from turnkeeper.plugins.plugin import Plugin
+    from collections.abc import Callable, Sequence
+
+    from turnkeeper.model.plugin import PluginStatus
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -71,13 +74,33 @@ async def list_plugins(*, options: Options) -> None:
     order in which hooks call them. Those of a project are left out until it is
     trusted.
 
+    Without --server they are loaded for the list only, so it shows what goes
+    wrong when they are loaded. With --server it shows the plugins that a server
+    has loaded for this directory, with the last error of each and how often
+    something went wrong. A hook that took too long is stopped: it is not called
+    until the plugin is loaded again.
+
     With --json the answer is {"plugins": [{"name", "kind", "source", "hooks",
-    "state", "error"}]}; "state" is "loaded", "left out" or "failed".
+    "state", "error", "failures", "failed_at", "stopped"}]}; "state" is "loaded",
+    "left out" or "failed", and "failed_at" is in milliseconds since 1970.
 
     For example:
       turnkeeper plugin list
+      turnkeeper plugin list --server http://127.0.0.1:4096
       turnkeeper plugin list --json | jq -r '.plugins[] | select(.error).name'
     """
+    found = await (_served(options) if options.server else _loaded(options))
+    rows = [{name: getattr(one, name) for name in one.__struct_fields__} for one in found]
+    answer(options, {"plugins": rows}, lambda screen: _table(screen, found), empty=_none(options))
+
+
+async def _served(options: Options) -> "Sequence[PluginStatus]":
+    async with options.client() as client:
+        return await client.plugins()
+
+
+async def _loaded(options: Options) -> "Sequence[PluginStatus]":
+    """The plugins of the working directory, loaded and removed again."""
     from turnkeeper.plugins.host import PluginHost
     from turnkeeper.workspace.config import load
     from turnkeeper.workspace.project import identify
@@ -86,10 +109,15 @@ async def list_plugins(*, options: Options) -> None:
     place = await identify(Path.cwd())
     config = load(place.directory, place.worktree, options.environ).config
     host = PluginHost(options.environ, ToolTrust(options.environ))
-    found = (await host.of(place, config)).plugins
-    rows = [_row(plugin) for plugin in found]
+    found = [plugin.status for plugin in (await host.of(place, config)).plugins]
     await host.aclose()
-    answer(options, {"plugins": rows}, lambda screen: _table(screen, rows))
+    return found
+
+
+def _none(options: Options) -> str:
+    if not options.server and flags.PURE.is_on(options.environ):
+        return f"No plugin is loaded, because {flags.PURE.names[-1]} or {flags.PURE.names[0]} is set."
+    return "There are no plugins here. A plugin is a file .turnkeeper/plugins/NAME.py; `plugin new` writes one."
 
 
 async def new(
@@ -130,26 +158,26 @@ async def new(
     answer(options, value, lambda screen: "\n".join(f"wrote {screen.path(str(file))}" for file in files))
 
 
-def _row(plugin: "Plugin") -> dict[str, object]:
-    return {
-        "name": plugin.name,
-        "kind": plugin.source.kind,
-        "source": plugin.source.where,
-        "hooks": plugin.hooks,
-        "state": plugin.state,
-        "error": plugin.error,
-    }
-
-
-def _table(screen: Screen, rows: list[dict[str, object]]) -> str:
-    if not rows:
-        return "There are no plugins here. A plugin is a file .turnkeeper/plugins/NAME.py; `plugin new` writes one."
-    hooks = [one["hooks"] for one in rows]
+def _table(screen: Screen, found: "Sequence[PluginStatus]") -> str:
+    if not found:
+        return ""
     return table(
         screen,
-        Column("PLUGIN", [harmless(str(one["name"])) for one in rows], ("cyan",)),
-        Column("STATE", [str(one["state"]) for one in rows]),
-        Column("HOOKS", [", ".join(one) if isinstance(one, list) else "" for one in hooks], least=16),
-        Column("ERROR", [one_line(str(one["error"] or "")) for one in rows], ("red",), least=16),
-        Column("FROM", [screen.path(str(one["source"])) for one in rows], ("dim",), least=12, keep_end=True),
+        Column("PLUGIN", [harmless(one.name) for one in found], ("cyan",)),
+        Column("STATE", [one.state for one in found]),
+        Column("HOOKS", [", ".join(map(_hook(one), one.hooks)) for one in found], least=16),
+        Column("ERROR", [_error(screen, one) for one in found], ("red",), least=16),
+        Column("FROM", [screen.path(one.source) for one in found], ("dim",), least=12, keep_end=True),
     )
+
+
+def _hook(plugin: "PluginStatus") -> "Callable[[str], str]":
+    return lambda name: f"{name} (stopped)" if name in plugin.stopped else name
+
+
+def _error(screen: Screen, plugin: "PluginStatus") -> str:
+    if plugin.error is None:
+        return ""
+    times = f" ({plugin.failures} times)" if plugin.failures > 1 else ""
+    when = f", {screen.ago(plugin.failed_at)}" if plugin.failed_at is not None and plugin.state == "loaded" else ""
+    return one_line(f"{plugin.error}{times}{when}")

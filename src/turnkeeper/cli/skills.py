@@ -104,7 +104,7 @@ class _Known(NamedTuple):
 
 async def _known(environ: Mapping[str, str], agent: str | None) -> _Known:
     from turnkeeper.core.agents import default_agent, find_agent
-    from turnkeeper.run.directories import configured_agents
+    from turnkeeper.run.configured import configured_agents
     from turnkeeper.workspace.config import load
     from turnkeeper.workspace.project import identify
     from turnkeeper.workspace.skills import SkillLibrary

@@ -25,6 +25,7 @@ from turnkeeper.model.message import ModelChoice, ModelName, model_choice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
 from turnkeeper.model.permission import Absence, PermissionAnswer, PermissionRequest, SavedApproval
+from turnkeeper.model.plugin import PluginStatus
 from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
@@ -124,6 +125,10 @@ class Client(Records):
         """The names of the models that a directory on the server can use, by ``provider/model``."""
         found = await self._connection.call("GET", "/config/providers", UsableProviders, query=located(directory))
         return {f"{one.id}/{id}": model.name for one in found.providers for id, model in one.models.items()}
+
+    async def plugins(self, *, directory: str | Path | None = None) -> tuple[PluginStatus, ...]:
+        """The plugins of a directory on the server, and what went wrong in each last."""
+        return await self._connection.call("GET", "/plugin", tuple[PluginStatus, ...], query=located(directory))
 
     # Runs.
 

@@ -106,11 +106,31 @@ DISABLE_CLAUDE_CODE_SKILLS: Final = _both("DISABLE_CLAUDE_CODE_SKILLS", "`1`: no
 DISABLE_EXTERNAL_SKILLS: Final = _both(
     "DISABLE_EXTERNAL_SKILLS", "`1`: no skill in `.claude` and `.agents`, which other programs share, is read"
 )
-PURE: Final = _both("PURE", "`1`: no Python file of `tool` and `tools` directories is loaded")
+PURE: Final = _both("PURE", "`1`: no tool of `tool` and `tools` directories and no plugin is loaded")
 WATCHER: Final = Flag(
     ("OPENCODE_EXPERIMENTAL_WATCHER", "OPENCODE_EXPERIMENTAL_FILEWATCHER", "TURNKEEPER_WATCHER"),
     "`1`: a server looks at files of settings also between turns, so that mistakes in them are told at once",
     "not set: before each turn",
+)
+DISABLE_WATCHER: Final = _both(
+    "DISABLE_WATCHER",
+    "`1`: it does not, also if `TURNKEEPER_WATCHER` is set",
+    theirs="EXPERIMENTAL_DISABLE_FILEWATCHER",
+)
+LOG_LEVEL: Final = _both(
+    "LOG_LEVEL",
+    "what is logged on standard error: `debug`, `info`, `warn` or `error`; `serve --log-level` is stronger",
+    "`warn`",
+)
+PRINT_LOGS: Final = _both("PRINT_LOGS", "`1`: `info` is logged, too, unless `TURNKEEPER_LOG_LEVEL` says otherwise")
+LSP_TY: Final = _both(
+    "LSP_TY",
+    "`1`: `ty server` is the language server for Python if it is installed, in place of pyright",
+    theirs="EXPERIMENTAL_LSP_TY",
+)
+OXFMT: Final = _both("OXFMT", "`1`: `oxfmt` is among the formatters if it is installed", theirs="EXPERIMENTAL_OXFMT")
+TEST_HOME: Final = Flag(
+    ("OPENCODE_TEST_HOME",), "for tests: the home directory, in place of `HOME`, for the command and what it runs"
 )
 FAKE_VCS: Final = _both("FAKE_VCS", "`git`: a directory outside of a repository counts as one, for tests")
 DATABASE: Final = Flag(
@@ -146,6 +166,12 @@ FLAGS: Final = (
         PURE,
         FAKE_VCS,
         WATCHER,
+        DISABLE_WATCHER,
+        LOG_LEVEL,
+        PRINT_LOGS,
+        LSP_TY,
+        OXFMT,
+        TEST_HOME,
     ),
     *(DATABASE, RECORD, OFFLINE_PAUSE, CRASH),
 )
@@ -161,12 +187,24 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "OPENCODE_ENABLE_EXA": "there is no tool for web searches",
     "OPENCODE_ENABLE_PARALLEL": "there is no tool for web searches",
     "OPENCODE_ENABLE_QUESTION_TOOL": "the question tool is always offered",
-    "OPENCODE_EXPERIMENTAL": "what it switches on is always on, or not there",
-    "OPENCODE_EXPERIMENTAL_DISABLE_FILEWATCHER": "nothing watches files unless it is switched on",
-    "OPENCODE_LOG_LEVEL": "warnings are shown, and nothing else",
-    "OPENCODE_PRINT_LOGS": "warnings are shown, and nothing else",
-    "OPENCODE_TEST_HOME": "`HOME` does the same",
+    "OPENCODE_EXPERIMENTAL": "of what it switches on, the parts that are built are always on",
+    "OPENCODE_EXPERIMENTAL_BACKGROUND_SUBAGENTS": "subagents can always run in the background",
+    "OPENCODE_EXPERIMENTAL_CODE_MODE": "models call tools one by one",
+    "OPENCODE_EXPERIMENTAL_EVENT_SYSTEM": "events are always recorded",
+    "OPENCODE_EXPERIMENTAL_EXA": "there is no tool for web searches",
+    "OPENCODE_EXPERIMENTAL_ICON_DISCOVERY": "projects have no icons",
+    "OPENCODE_EXPERIMENTAL_LSP_TOOL": "language servers report mistakes after edits, and there is no tool for them",
+    "OPENCODE_EXPERIMENTAL_NATIVE_LLM": "providers are always asked by this program's own code",
+    "OPENCODE_EXPERIMENTAL_PLAN_MODE": "plan mode is always there",
+    "OPENCODE_EXPERIMENTAL_REFERENCES": "the setting `references` is not used yet",
+    "OPENCODE_EXPERIMENTAL_WEBSOCKETS": "providers are asked over HTTP",
+    "OPENCODE_EXPERIMENTAL_WORKSPACES": "a session has a directory",
     "OPENCODE_WEBSEARCH_PROVIDER": "there is no tool for web searches",
     "OPENCODE_WORKSPACE_ID": "a session has a directory",
 }
 """Flags of opencode that change nothing here, each with the reason."""
+
+
+def watches(environ: Mapping[str, str]) -> bool:
+    """Whether a server looks at files of settings also between turns."""
+    return WATCHER.is_on(environ) and not DISABLE_WATCHER.is_on(environ)

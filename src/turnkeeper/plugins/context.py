@@ -11,7 +11,7 @@ import msgspec
 
 from turnkeeper.context.component import ContextComponent
 from turnkeeper.context.components import Components
-from turnkeeper.core.settings import merged
+from turnkeeper.core.settings import checked, merged
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject
 from turnkeeper.plugins.hooks import NAMES, name_of
@@ -72,6 +72,7 @@ class PluginContext:
         self.environ = environ
         self.log = logging.getLogger(f"turnkeeper.plugin.{name}")
         self._contributed, self._scope, self._numbers = contributed, ExitStack(), count()
+        self._is_closed = False
         self._handlers: Registry[tuple[str, Handler]] = Registry("hook")
         self.noted: set[str] = set()
         """Hooks that are objects, and were registered."""
@@ -87,22 +88,22 @@ class PluginContext:
 
     def register_provider(self, provider_id: str, settings: JsonObject) -> Registration[Entry]:
         """Add a provider, with settings as in ``provider`` of the configuration, which overrides them."""
-        return self._entry(self._contributed.providers, provider_id, settings)
+        return self._entry(self._contributed.providers, "provider", provider_id, settings)
 
     def register_key(self, provider_id: str, key: str) -> Registration[Entry]:
         """Add the API key of a provider. One of the configuration is stronger."""
         if not isinstance(key, str):
             raise Invalid(f"the API key of {provider_id!r} is text, not {type(key).__name__}")
-        return self._entry(self._contributed.keys, provider_id, {"options": {"apiKey": key}})
+        return self._entry(self._contributed.keys, "provider", provider_id, {"options": {"apiKey": key}})
 
     def register_command(self, name: str, settings: str | JsonObject) -> Registration[Entry]:
         """Add a command, by its template or with settings as in ``command`` of the configuration."""
         given = {"template": settings} if isinstance(settings, str) else settings
-        return self._entry(self._contributed.commands, name, given)
+        return self._entry(self._contributed.commands, "command", name, given)
 
     def register_agent(self, name: str, settings: JsonObject) -> Registration[Entry]:
         """Add an agent, with settings as in ``agent`` of the configuration, which overrides them."""
-        return self._entry(self._contributed.agents, name, settings)
+        return self._entry(self._contributed.agents, "agent", name, settings)
 
     def register_hook(self, name: str, handler: Handler) -> Registration[tuple[str, Handler]]:
         """Add a function to a hook, after those that the plugin has there."""
@@ -123,15 +124,23 @@ class PluginContext:
         return sorted({*self.noted, *(hook for hook, _ in self._handlers)})
 
     def close(self) -> None:
-        """Remove everything that was registered."""
+        """Remove everything that was registered. What code of the plugin registers after that is refused."""
+        self._is_closed = True
         self._scope.close()
         self.noted.clear()
 
-    def _entry(self, registry: Registry[Entry], name: str, settings: JsonObject) -> Registration[Entry]:
+    def _entry(self, registry: Registry[Entry], kind: str, name: str, settings: JsonObject) -> Registration[Entry]:
+        if not isinstance(name, str):
+            raise Invalid(f"the name of a {kind} is text, not {name!r:.80}")
         if not isinstance(settings, Mapping):
             raise Invalid(f"the settings of {name!r} are an object, not {settings!r:.80}")
-        return self._kept(registry.register(name, Entry(name, msgspec.to_builtins(settings), self.name)))
+        plain = msgspec.to_builtins(settings)
+        checked({kind: {name: plain}}, f"the {kind} {name!r}")
+        return self._kept(registry.register(name, Entry(name, plain, self.name)))
 
     def _kept(self, registration: Registration[R]) -> Registration[R]:
+        if self._is_closed:  # A thread that could not be stopped goes on with code of the plugin.
+            registration.close()
+            raise Invalid(f"the plugin {self.name!r} is removed, and registers nothing more")
         self._scope.callback(registration.close)
         return registration

@@ -1,10 +1,12 @@
 """Hooks: the table of all places where a plugin is called, each with the types of its input and output."""
 
+from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from turnkeeper.model.value import Value
+from turnkeeper.plugins import output_checks as checks
 from turnkeeper.plugins import payloads as p
 
 I = TypeVar("I", bound=Value)  # noqa: E741 # The input; ``O`` is the output.
@@ -19,6 +21,8 @@ class Hook(msgspec.Struct, Generic[I, O], frozen=True):
     output: type[O]
     when: str
     """When it is called, and what comes of a change."""
+    check: Callable[[O], None] = checks.nothing
+    """Raises Invalid for an output that makes no sense though its types are right."""
 
 
 class Registering(msgspec.Struct, frozen=True):
@@ -30,10 +34,18 @@ class Registering(msgspec.Struct, frozen=True):
 
 
 CHAT_MESSAGE: Final = Hook(
-    "chat.message", p.ChatMessageInput, p.ChatMessageOutput, "A prompt is resolved; recorded as changed."
+    "chat.message",
+    p.ChatMessageInput,
+    p.ChatMessageOutput,
+    "A prompt is resolved; recorded as changed.",
+    checks.message,
 )
-CHAT_PARAMS: Final = Hook("chat.params", p.RequestInput, p.ParamsOutput, "Before each request to a model.")
-CHAT_HEADERS: Final = Hook("chat.headers", p.RequestInput, p.HeadersOutput, "Before each request to a model.")
+CHAT_PARAMS: Final = Hook(
+    "chat.params", p.RequestInput, p.ParamsOutput, "Before each request to a model.", checks.params
+)
+CHAT_HEADERS: Final = Hook(
+    "chat.headers", p.RequestInput, p.HeadersOutput, "Before each request to a model.", checks.headers
+)
 SYSTEM: Final = Hook(
     "experimental.chat.system.transform", p.RequestInput, p.SystemOutput, "Before each request; changes only it."
 )
@@ -53,7 +65,11 @@ TEXT_COMPLETE: Final = Hook(
     "experimental.text.complete", p.TextCompleteInput, p.TextCompleteOutput, "A text ends; recorded as changed."
 )
 SMALL_MODEL: Final = Hook(
-    "experimental.provider.small_model", p.SmallModelInput, p.SmallModelOutput, "A model for titles is chosen."
+    "experimental.provider.small_model",
+    p.SmallModelInput,
+    p.SmallModelOutput,
+    "A model for titles is chosen.",
+    checks.small_model,
 )
 TOOL_DEFINITION: Final = Hook(
     "tool.definition", p.ToolDefinitionInput, p.ToolDefinitionOutput, "For each tool of each request of a turn."
@@ -71,7 +87,11 @@ SHELL_ENV: Final = Hook(
     "shell.env", p.ShellEnvInput, p.ShellEnvOutput, "Before a command of the bash tool or of the user is run."
 )
 COMMAND_BEFORE: Final = Hook(
-    "command.execute.before", p.CommandBeforeInput, p.CommandBeforeOutput, "Before a command becomes a prompt."
+    "command.execute.before",
+    p.CommandBeforeInput,
+    p.CommandBeforeOutput,
+    "Before a command becomes a prompt.",
+    checks.command,
 )
 PERMISSION_ASK: Final = Hook(
     "permission.ask", p.PermissionAskInput, p.PermissionAskOutput, "The rules say that the user is asked."

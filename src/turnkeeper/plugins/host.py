@@ -9,6 +9,7 @@ from typing import Final
 import anyio
 
 from turnkeeper.core import flags
+from turnkeeper.mint import Mint
 from turnkeeper.model.config import Config
 from turnkeeper.plugins.context import Contributions, PluginContext
 from turnkeeper.plugins.plugin import Limits, Plugin, RunOutside, run_here
@@ -22,6 +23,8 @@ log = logging.getLogger(__name__)
 
 PLACES_MAX: Final = 64
 """For so many places plugins are kept loaded."""
+DISPOSE_S: Final = 1.0
+"""How long plugins may take to leave that were just being loaded when everything was stopped."""
 
 
 class PluginHost:
@@ -36,14 +39,15 @@ class PluginHost:
         tell: Callable[[Path, str, str], None] = lambda directory, session_id, problem: None,
         renewed: Callable[[Path, PluginSet], None] = lambda directory, plugins: None,
         limits: Limits | None = None,
+        now: Callable[[], int] | None = None,
     ) -> None:
         """``tell`` is told of problems: the directory, the session or an empty text, and words.
 
-        ``renewed`` is told when a directory has other plugins.
+        ``renewed`` is told when a directory has other plugins. ``now`` is the clock, in milliseconds since 1970.
         """
         self._environ, self._trust, self._run = environ, trust, run
         self._tell, self._tell_renewed = tell, renewed
-        self._limits, self._packages = limits or Limits(), Packages()
+        self._limits, self._packages, self._now = limits or Limits(), Packages(), now or Mint().now
         self._sets: dict[Path, PluginSet] = {}
         self._told: set[tuple[str, str]] = set()
         self._lock = anyio.Lock()
@@ -66,10 +70,11 @@ class PluginHost:
         if [plugin.source for plugin in self.now(place.directory).plugins] == wanted:
             return self.now(place.directory)
         async with self._lock:
-            known = self._sets.pop(place.directory, NONE)
+            known = self.now(place.directory)  # Until the new ones are loaded, others are given these.
             if [plugin.source for plugin in known.plugins] != wanted:
                 known = await self._renewed(place, known, wanted)
                 self._tell_renewed(place.directory, known)
+            self._sets.pop(place.directory, None)
             self._sets[place.directory] = known
             while len(self._sets) > PLACES_MAX:
                 oldest = next(iter(self._sets))
@@ -93,15 +98,29 @@ class PluginHost:
             if plugin.source not in kept:
                 await known.dispose(plugin)
         contributed = known.contributed if known is not NONE else Contributions()
-        plugins = [kept.get(source) or await self._loaded(place, source, contributed) for source in wanted]
-        return PluginSet(plugins, contributed, partial(self._tell, place.directory))
+        tell = partial(self._tell, place.directory)
+        plugins = [kept.get(source) or self._new(place, source, contributed) for source in wanted]
+        try:
+            for plugin in plugins:
+                if plugin.source not in kept:
+                    await self._load(place, plugin)
+        except BaseException:
+            # Cancelled half-way: what was registered would stand in the way of the next try.
+            self._sets[place.directory] = PluginSet(kept.values(), contributed, tell)
+            with anyio.move_on_after(DISPOSE_S, shield=True):
+                for plugin in plugins:
+                    if plugin.source not in kept:
+                        await known.dispose(plugin)
+            raise
+        return PluginSet(plugins, contributed, tell)
 
-    async def _loaded(self, place: ProjectPlace, source: PluginSource, contributed: Contributions) -> Plugin:
+    def _new(self, place: ProjectPlace, source: PluginSource, contributed: Contributions) -> Plugin:
         context = PluginContext(source.name, place.directory, place.worktree, self._environ, contributed)
-        plugin = Plugin(source, context, self._run, self._limits)
-        if source.problem is not None:
-            plugin.state, plugin.error = "left out", source.problem
-        else:
+        return Plugin(source, context, self._run, self._limits, self._now)
+
+    async def _load(self, place: ProjectPlace, plugin: Plugin) -> None:
+        source = plugin.source
+        if source.problem is None:
             await plugin.load(partial(function_of, source, self._packages, self._trust))
         if plugin.error is not None and (source.where, plugin.error) not in self._told:
             self._told.add((source.where, plugin.error))
@@ -109,7 +128,6 @@ class PluginHost:
             log.log(logging.INFO if plugin.error == JAVASCRIPT else logging.WARNING, "%s", words)
             if plugin.state == "failed":
                 self._tell(place.directory, "", words)
-        return plugin
 
 
 def _named(config: Config) -> list[tuple[str, Mapping[str, object]]]:

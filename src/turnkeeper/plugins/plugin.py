@@ -3,13 +3,14 @@
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import anyio
 import msgspec
 from anyio import to_thread
 
 from turnkeeper.core.limits import HOOK_S, PLUGIN_LOAD_S
+from turnkeeper.model.plugin import PluginState, PluginStatus
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.outside_code import contained
 from turnkeeper.plugins.context import Handler, PluginContext
@@ -45,12 +46,16 @@ class Limits(msgspec.Struct, frozen=True):
 class Plugin:
     """A plugin that is loaded, or the reason why it is not."""
 
-    def __init__(self, source: PluginSource, context: PluginContext, run: RunOutside, limits: Limits) -> None:
+    def __init__(
+        self, source: PluginSource, context: PluginContext, run: RunOutside, limits: Limits, now: Callable[[], int]
+    ) -> None:
         self.source, self.context = source, context
-        self._run, self._limits = run, limits
-        self.state: Literal["loaded", "left out", "failed"] = "loaded"
-        self.error: str | None = None
+        self._run, self._limits, self._now = run, limits, now
+        self.state: PluginState = "left out" if source.problem is not None else "loaded"
+        self.error = source.problem
         """What went wrong last."""
+        self._failures = 0
+        self._failed_at: int | None = None
         self._hung: set[str] = set()
         """Hooks that exceeded their time; they are not called again."""
 
@@ -63,6 +68,21 @@ class Plugin:
     def hooks(self) -> list[str]:
         """The names of its hooks."""
         return self.context.hook_names
+
+    @property
+    def status(self) -> PluginStatus:
+        """What became of it."""
+        return PluginStatus(
+            name=self.name,
+            kind=self.source.kind,
+            source=self.source.where,
+            hooks=tuple(self.hooks),
+            state=self.state,
+            error=self.error,
+            failures=self._failures,
+            failed_at=self._failed_at,
+            stopped=tuple(sorted(self._hung)),
+        )
 
     def handlers(self, hook: str) -> list[Handler]:
         """The functions of a hook; none once it hung."""
@@ -80,7 +100,8 @@ class Plugin:
             self._take(await self._bounded(made, self._limits.load_s, "loading"))
         except Exception as error:
             # The module is a person's own program: whatever it raises, the others work.
-            self.state, self.error = "failed", _words(error)
+            self.state = "failed"
+            self._note(_words(error))
             self.context.close()
 
     async def call(self, hook: str, handler: Handler, *given: object) -> object:
@@ -94,9 +115,13 @@ class Plugin:
 
     def failed(self, hook: str, error: Exception) -> str:
         """Note that a hook failed; what happened, for people."""
-        self.error = f"{hook}: {_words(error)}"
+        self._note(f"{hook}: {_words(error)}")
         left = "; the hook is not called again until the plugin is loaded again" if hook in self._hung else ""
         return f"the plugin {self.name!r} ({self.source.where}) failed in {self.error}{left}"
+
+    def _note(self, error: str) -> None:
+        self.error, self._failed_at = error, self._now()
+        self._failures += 1
 
     async def _bounded(self, work: Callable[[], Awaitable[object]], limit_s: float, what: str) -> object:
         late = anyio.move_on_after(limit_s)

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from turnkeeper.core.settings import checked
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.plugins.context import Contributions
 from turnkeeper.plugins.hooks import CONFIG, DISPOSE, EVENT, Hook
@@ -62,7 +63,9 @@ class PluginSet:
                     await plugin.call(hook.name, handler, input, given)
                     after = msgspec.json.encode(given)
                     if after != before:
-                        output = msgspec.json.decode(after, type=hook.output)
+                        made = msgspec.json.decode(after, type=hook.output)
+                        hook.check(made)
+                        output = made
                         by += [plugin.name] if plugin.name not in by else []
                 except Exception as error:
                     # A plugin is a person's own program, and must not be the end of a turn.
@@ -80,13 +83,16 @@ class PluginSet:
                     log.warning("%s", plugin.failed(EVENT, error))
 
     async def configured(self, settings: JsonObject) -> JsonObject:
-        """The settings after the plugins have seen them; ``settings`` itself stays as it is."""
+        """The settings after the plugins have seen them; ``settings`` itself stays as it is.
+
+        What a plugin makes of them counts if all types are right.
+        """
         for plugin in self.plugins:
             for handler in plugin.handlers(CONFIG):
                 given = msgspec.json.decode(msgspec.json.encode(settings))
                 try:
                     await plugin.call(CONFIG, handler, given)
-                    settings = msgspec.json.decode(msgspec.json.encode(given), type=dict[str, object])
+                    settings = checked(msgspec.json.decode(msgspec.json.encode(given)), "the settings it made")
                 except Exception as error:
                     # As above.
                     self.problem(plugin, CONFIG, error)
@@ -101,6 +107,12 @@ class PluginSet:
                 # As above.
                 log.warning("%s", plugin.failed(DISPOSE, error))
         plugin.context.close()
+
+    def unusable(self, names: Sequence[str], hook: str, error: Exception, session_id: str = "") -> None:
+        """Tell that what these plugins made of an output cannot be used here, such as a model that nobody knows."""
+        for plugin in self.plugins:
+            if plugin.name in names:
+                self.problem(plugin, hook, error, session_id)
 
     def problem(self, plugin: Plugin, hook: str, error: Exception, session_id: str = "") -> None:
         """Log that a hook of a plugin failed, and tell it."""

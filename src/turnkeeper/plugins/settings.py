@@ -1,6 +1,5 @@
 """What plugins make of the settings of a place: what they register is below all files, their ``config`` hook above."""
 
-import logging
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,22 +7,23 @@ from turnkeeper.core import settings
 from turnkeeper.core.commands import hints
 from turnkeeper.model.command import Command
 from turnkeeper.model.config import Config
-from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.value import JsonObject
 from turnkeeper.plugins.host import PluginHost
 from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.workspace.config import LoadedSettings
 from turnkeeper.workspace.project import ProjectPlace
-
-log = logging.getLogger(__name__)
 
 
 class _Plugged(NamedTuple):
     """What the plugins of a place made of settings."""
 
     plugins: PluginSet
-    loaded: JsonObject
+    loaded: LoadedSettings
     config: Config
+
+    def is_of(self, loaded: LoadedSettings) -> bool:
+        """Whether it was made from these settings. Files that refer to others are read anew for each question."""
+        known = self.loaded
+        return known is loaded or (known.merged == loaded.merged and known.config == loaded.config)
 
 
 class PluggedSettings:
@@ -43,8 +43,8 @@ class PluggedSettings:
         known = self._known.get(place.directory)
         if not plugins.plugins:
             self._known.pop(place.directory, None)
-        elif known is None or known.plugins is not plugins or known.loaded is not loaded.merged:
-            self._known[place.directory] = _Plugged(plugins, loaded.merged, await _config(plugins, loaded))
+        elif known is None or known.plugins is not plugins or not known.is_of(loaded):
+            self._known[place.directory] = _Plugged(plugins, loaded, await _config(plugins, loaded))
             while len(self._known) > self.host.places:
                 del self._known[next(iter(self._known))]
         return plugins
@@ -52,7 +52,7 @@ class PluggedSettings:
     def config(self, directory: Path, loaded: LoadedSettings) -> Config:
         """The settings of a directory. Newer ones are given to plugins when the directory is used next."""
         known = self._known.get(directory)
-        return known.config if known is not None and known.loaded is loaded.merged else loaded.config
+        return known.config if known is not None and known.is_of(loaded) else loaded.config
 
     def commands(self, directory: Path, loaded: LoadedSettings) -> list[Command]:
         """The commands that plugins added."""
@@ -78,11 +78,5 @@ async def _config(plugins: PluginSet, loaded: LoadedSettings) -> Config:
     changed = await plugins.configured(merged)
     if changed == loaded.merged:
         return loaded.config
-    for given in (changed, merged):
-        try:
-            found = settings.typed(settings.checked(given, "the settings as plugins change them"))
-        except Invalid as error:
-            log.warning("%s; what the plugins changed is left out", error)
-        else:
-            return found.but(denied=loaded.config.denied, asked=loaded.config.asked)
-    return loaded.config
+    given = loaded.config
+    return settings.typed(changed).but(denied=given.denied, denied_to=given.denied_to, asked=given.asked)

@@ -1,6 +1,7 @@
 """Events for plugins: each is told what happens in its directory; and what goes wrong in a plugin is an event, too."""
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -27,8 +28,10 @@ GRACE_S = 1.0
 class PluginEvents:
     """Connects plugins with the bus."""
 
-    def __init__(self, bus: Bus[AnyNotification] | None, group: TaskGroup, tasks: CallTasks) -> None:
-        self._bus, self._group, self._tasks = bus, group, tasks
+    def __init__(
+        self, bus: Bus[AnyNotification] | None, group: TaskGroup, tasks: CallTasks, now: Callable[[], int]
+    ) -> None:
+        self._bus, self._group, self._tasks, self._now = bus, group, tasks, now
         self._host: PluginHost | None = None
         self._heard: dict[Path, _Listening] = {}
 
@@ -41,6 +44,7 @@ class PluginEvents:
             tell=self._tell,
             renewed=self._renewed,
             limits=settings.plugin_limits,
+            now=self._now,
         )
         return self._host
 

@@ -12,11 +12,10 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from turnkeeper.core.answers import DISMISSED, REJECTED
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
 from turnkeeper.core.next_action import DETACHED
-from turnkeeper.core.permission import Allow, Ask, Deny, decide, offered
+from turnkeeper.core.permission import Allow, Deny, decide
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
 from turnkeeper.core.storable import storable
@@ -25,8 +24,8 @@ from turnkeeper.mint import Mint
 from turnkeeper.model.event import Event, PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
-from turnkeeper.model.permission import AskedBy, PermissionRequest, Rule, Ruleset
-from turnkeeper.model.question import Question, QuestionRequest
+from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.model.question import Question
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
@@ -35,6 +34,7 @@ from turnkeeper.plugins.plugin_set import NONE as NO_PLUGINS
 from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.run.abandon import StartsTasks, run_or_abandon
 from turnkeeper.run.asking import Asking, WaitingCall
+from turnkeeper.run.call_requests import CallRequests
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.turn_snapshots import TurnSnapshots
@@ -61,7 +61,6 @@ from turnkeeper.workspace.jobs import Jobs
 log = logging.getLogger(__name__)
 
 BASH: Final = "bash"
-PLUGIN_DENIED: Final = "The plugin {names} denies this call; the user was not asked, and asking again will not help."
 
 
 class Settlement(msgspec.Struct):
@@ -311,53 +310,20 @@ class _Call(WaitingCall):
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
     ) -> None:
         self._check_open()
-        asking = self._turn.asking
-        open_patterns: Sequence[str] = ()
-        match decide(self._turn.rules, permission, patterns, asking.approvals()):
-            case Deny() as deny:
-                raise Denied(deny)
-            case Ask(patterns=left):
-                open_patterns = tuple(map(clean, left))
-        metadata, _ = storable(clean_object(metadata), dict[str, object], "what it asks")
-        request = PermissionRequest(
-            id=self._turn.mint.ascending("per"),
-            session_id=self.part.session_id,
-            permission=permission,
-            patterns=tuple(map(clean, patterns)),
-            always=tuple(map(clean, offered(permission, open_patterns, always))),
-            metadata=metadata,
-            tool=self._asked_by(),
-        )
-        if open_patterns:
-            status, by = await calls.permission(self._turn.plugins, request.but(patterns=open_patterns))
-            if status.status == "deny":
-                raise ToolFailure(PLUGIN_DENIED.format(names=", ".join(by)))
-            open_patterns = () if status.status == "allow" else open_patterns
-        async with self._waiting() if open_patterns else nullcontext():
-            reply = await asking.permission(self, request, open_patterns)
-        if reply.answer == "reject":
-            raise Rejected(REJECTED[reply.absence], reply.feedback)
+        await self._requests.permission(permission, patterns, always, metadata)
 
     async def _question(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
         self._check_open()
-        request = QuestionRequest(
-            id=self._turn.mint.ascending("que"),
-            session_id=self.part.session_id,
-            questions=tuple(questions),
-            tool=self._asked_by(),
-        )
-        async with self._waiting():
-            reply = await self._turn.asking.question(self, request)
-        if reply.answers is None:
-            raise Rejected(DISMISSED[reply.absence])
-        return reply.answers
+        return await self._requests.answers(questions)
+
+    @property
+    def _requests(self) -> CallRequests:
+        turn = self._turn
+        return CallRequests(self, self.part, turn.rules, turn.asking, turn.plugins, turn.mint, self._waiting)
 
     def _waiting(self) -> AbstractAsyncContextManager[None]:
         """Encloses a wait for the user. A call that may have acted before it counts as acting."""
         return self._turn.snapshots.waiting(self.part.id) if self.restarts else nullcontext()
-
-    def _asked_by(self) -> AskedBy:
-        return AskedBy(message_id=self.part.message_id, call_id=self.part.call_id)
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
         """Keep what a running tool reports; recorded at most every PROGRESS_MS, for each record is a write."""

@@ -14,6 +14,8 @@ ACTIONS: Final = frozenset({"all", "allow", "ask", "auto", "deny", "disabled", "
 """Keywords that are never secret, even if a variable or a file holds one."""
 NAMING: Final = frozenset({"agent", "command", "models", "provider"})
 """Settings whose keys are chosen by the user, and may therefore come from a variable or a file."""
+SECRET_CHARS: Final = 6
+"""How long a value is at least that is looked for within texts."""
 
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY: Final = re.compile(r"(?<=\?)[^#]+")
@@ -32,6 +34,13 @@ class Mask(msgspec.Struct, frozen=True):
         written = self.filled.get(text, text) if text and text not in ACTIONS else text
         shown = _CREDENTIALS.sub("***@", written)
         return _QUERY.sub("***", shown) if _ADDRESS.fullmatch(shown) else shown
+
+    def within(self, text: str) -> str:
+        """A text of others, in which such values may stand anywhere. Short ones are left: they are in many words."""
+        for value in sorted(self.filled, key=len, reverse=True):
+            if len(value) >= SECRET_CHARS and value not in ACTIONS:
+                text = text.replace(value, self.filled[value])
+        return _CREDENTIALS.sub("***@", text)
 
     def choice(self, name: str) -> str:
         """The name of a model or an agent, or a keyword; masked unless it is known not to be secret."""

@@ -25,7 +25,7 @@ from turnkeeper.model.value import encode
 from turnkeeper.plugins import calls
 from turnkeeper.plugins.hooks import COMMAND_BEFORE
 from turnkeeper.plugins.payloads import CommandBeforeInput, CommandBeforeOutput
-from turnkeeper.run.directories import DirectoryConfig
+from turnkeeper.run.configured import DirectoryConfig
 from turnkeeper.run.plan_mode import PlanFile
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.run.settlements import session_rules

@@ -14,6 +14,7 @@ from turnkeeper.core.permission import merge
 from turnkeeper.core.restores import is_pending
 from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
+from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
@@ -27,7 +28,7 @@ from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.value import encode
 from turnkeeper.plugins.hooks import CHAT_MESSAGE
 from turnkeeper.plugins.payloads import ChatMessageInput, ChatMessageOutput, UserPart
-from turnkeeper.run.directories import DirectoryConfig
+from turnkeeper.run.configured import DirectoryConfig
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.mentions import with_mentions
@@ -93,7 +94,7 @@ async def _admit(
         if resolved is None or resolved.session != _settings(view.session, prompt):
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
         message, parts = await _as_plugins_change(
-            runtime, resolved, _message(store, prompt, message_id, view.session, resolved)
+            store.mint, runtime, resolved, _message(store, prompt, message_id, view.session, resolved)
         )
         if not prompt.no_reply:
             runtime.directories.require(resolved.place, message.model, resolved.config)
@@ -181,9 +182,9 @@ def _message(store: Store, prompt: Prompt, message_id: str, session: Session, re
 
 
 async def _as_plugins_change(
-    runtime: Runtime, resolved: _Resolved, message: UserMessage
+    mint: Mint, runtime: Runtime, resolved: _Resolved, message: UserMessage
 ) -> tuple[UserMessage, tuple[Part, ...]]:
-    """The message as plugins change it. They can neither rename it nor leave it without parts."""
+    """The message as plugins change it. They cannot rename it. Parts that they added get ids."""
     plugins = runtime.directories.plugins.now(resolved.place.directory)
     if not plugins.has(CHAT_MESSAGE.name):
         return message, resolved.parts
@@ -191,11 +192,21 @@ async def _as_plugins_change(
     asked = ChatMessageInput(session_id=session_id, message_id=message.id, agent=message.agent, model=message.model)
     given = ChatMessageOutput(message=message, parts=parts)
     changed, by = await plugins.trigger(CHAT_MESSAGE, asked, given, session_id=session_id)
-    if not by or not changed.parts:
+    if not by:
         return message, resolved.parts
-    own = [part.but(session_id=session_id, message_id=message.id) for part in changed.parts]
     kept = {"id": message.id, "session_id": session_id, "time": message.time, "agent": message.agent}
-    return changed.message.but(**kept), tuple(own)
+    if changed.message.model != message.model:
+        try:
+            runtime.directories.require(resolved.place, changed.message.model, resolved.config)
+        except Invalid as error:
+            plugins.unusable(by, CHAT_MESSAGE.name, error, session_id)
+            kept["model"] = message.model
+    known = {part.id for part in parts}
+    own: dict[str, Part] = {}
+    for part in changed.parts:
+        id = part.id if part.id in known and part.id not in own else mint.part_id()
+        own[id] = part.but(id=id, session_id=session_id, message_id=message.id)
+    return changed.message.but(**kept), tuple(own.values())
 
 
 async def _append(

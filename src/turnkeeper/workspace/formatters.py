@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import anyio
 from anyio import to_thread
 
+from turnkeeper.core import flags
 from turnkeeper.core.limits import FORMAT_S
 from turnkeeper.core.sandbox import temporary_of
 from turnkeeper.model.config import FormatterConfig
@@ -50,15 +51,22 @@ BUILT_IN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 """Formatters that are used where they are installed: command and extensions."""
 
 
-def configured(config: bool | Mapping[str, FormatterConfig] | None) -> tuple[Formatter, ...]:
+OXFMT: Final = "oxfmt"
+_OXFMT: Final = ((OXFMT, FILE), (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"))
+
+
+def configured(
+    config: bool | Mapping[str, FormatterConfig] | None, environ: Mapping[str, str]
+) -> tuple[Formatter, ...]:
     """The formatters that a configuration asks for, in the order of their names."""
     if not config and not isinstance(config, Mapping):
         return ()
     own: Mapping[str, FormatterConfig] = config if isinstance(config, Mapping) else {}
+    built_in = {**BUILT_IN, OXFMT: _OXFMT} if flags.OXFMT.is_on(environ) else BUILT_IN
     found = []
-    for name in sorted({*BUILT_IN, *own}):
+    for name in sorted({*built_in, *own}):
         given = own.get(name, FormatterConfig())
-        command, extensions = BUILT_IN.get(name, ((), ()))
+        command, extensions = built_in.get(name, ((), ()))
         formatter = Formatter(
             name, given.command or command, given.extensions or extensions, given.environment, given.command is not None
         )

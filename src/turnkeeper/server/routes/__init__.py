@@ -18,6 +18,7 @@ FILES: Final = (
     "permission",
     "question",
     "tool",
+    "plugin",
     "event",
     "api_session",
     "api_message",

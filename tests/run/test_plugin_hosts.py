@@ -1,0 +1,160 @@
+"""The plugins of a place: what became of each, and what is left of one that is stopped or removed."""
+
+import threading
+from pathlib import Path
+from typing import Final
+
+import anyio
+import gates
+import pytest
+
+from turnkeeper.model.config import Config
+from turnkeeper.plugins.host import PluginHost
+from turnkeeper.plugins.plugin import Limits
+from turnkeeper.plugins.plugin_set import PluginSet
+from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.tool_files import ToolTrust
+
+DEADLINE_S: Final = 60
+NOW: Final = 1_700_000_000_000
+
+
+class Workbench:
+    """A directory of settings with plugins, and the host that loads them."""
+
+    def __init__(self, root: Path, **limits: float) -> None:
+        self.own = root / "own"
+        (self.own / "plugins").mkdir(parents=True)
+        (root / "project").mkdir()
+        self.project = root / "project"
+        environ = {"HOME": str(root), "TURNKEEPER_CONFIG_DIR": str(self.own)}
+        self.told: list[str] = []
+        self.host = PluginHost(
+            environ,
+            ToolTrust(environ),
+            tell=lambda directory, session_id, problem: self.told.append(problem),
+            limits=Limits(**limits),
+            now=lambda: NOW,
+        )
+
+    def put(self, name: str, *lines: str) -> Path:
+        file = self.own / "plugins" / f"{name}.py"
+        body = "\n".join(f"    {line}" for line in lines)
+        file.write_text(f"import gates\n\ndef plugin(context, options):\n{body}\n")
+        return file
+
+    async def place(self) -> ProjectPlace:
+        return await identify(self.project)
+
+    async def plugins(self) -> PluginSet:
+        return await self.host.of(await self.place(), Config())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    gates.closed()
+    return Workbench(tmp_path.resolve(), load_s=DEADLINE_S, hook_s=DEADLINE_S)
+
+
+async def in_thread(event: threading.Event) -> None:
+    with anyio.fail_after(DEADLINE_S):
+        assert await anyio.to_thread.run_sync(event.wait, DEADLINE_S)
+
+
+async def test_the_status_has_the_last_error_and_how_often_something_failed(bench: Workbench) -> None:
+    bench.put("good", "return {'chat.params': print}")
+    bench.put("odd", "def config(settings):", "    raise KeyError(settings['username'])", "return {'config': config}")
+    found = await bench.plugins()
+    for name in ("Ada", "Bea"):
+        await found.configured({"username": name})
+    good, odd = [one.status for one in found.plugins]
+    assert (good.state, good.error, good.failures, good.failed_at, good.stopped) == ("loaded", None, 0, None, ())
+    assert (odd.state, odd.error, odd.failures, odd.failed_at) == ("loaded", "config: KeyError: 'Bea'", 2, NOW)
+    bench.put("odd", "return {'config': print}")
+    assert [one.status.error for one in (await bench.plugins()).plugins] == [None, None]
+
+
+async def test_settings_of_the_wrong_type_are_the_fault_of_the_plugin_that_made_them(bench: Workbench) -> None:
+    bench.put("bad", "def config(settings):", "    settings['permission'] = 5", "return {'config': config}")
+    bench.put("good", "def config(settings):", "    settings['username'] = 'Bea'", "return {'config': config}")
+    found = await bench.plugins()
+    assert await found.configured({"username": "Ada"}) == {"username": "Bea"}
+    assert [bool(one.error) for one in found.plugins] == [True, False]
+    [told] = bench.told
+    assert "the plugin 'bad'" in told
+    assert "permission" in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "context.register_agent('sailor', {'mode': 'captain'})",
+        "context.register_provider('boat', {'options': 5})",
+        "context.register_command('tide', {'description': 'no template'})",
+        "context.register_agent(5, {})",
+    ],
+)
+async def test_what_is_registered_with_wrong_settings_fails_its_plugin_and_no_other(
+    bench: Workbench, line: str
+) -> None:
+    bench.put("bad", "context.register_agent('first', {'mode': 'all'})", line)
+    bench.put("good", "context.register_agent('second', {'mode': 'all'})")
+    found = await bench.plugins()
+    assert [one.state for one in found.plugins] == ["failed", "loaded"]
+    assert found.contributed.settings == {"agent": {"second": {"mode": "all"}}}
+
+
+async def test_others_have_the_earlier_plugins_until_the_new_ones_are_loaded(bench: Workbench) -> None:
+    bench.put("first", "return {'chat.params': print}")
+    before = await bench.plugins()
+    bench.put("second", "gates.entered.set()", f"assert gates.gate.wait({DEADLINE_S})")
+    async with anyio.create_task_group() as group:
+        group.start_soon(bench.plugins)
+        await in_thread(gates.entered)
+        assert bench.host.now(bench.project) is before
+        gates.gate.set()
+    assert [one.name for one in bench.host.now(bench.project).plugins] == ["first", "second"]
+
+
+async def test_a_plugin_that_was_being_loaded_when_everything_was_stopped_can_be_loaded_again(bench: Workbench) -> None:
+    bench.put("kept", "context.register_command('one', 'One')")
+    bench.put(
+        "slow",
+        "context.register_command('two', 'Two')",
+        "gates.entered.set()",
+        f"assert gates.gate.wait({DEADLINE_S})",
+        "context.register_command('three', 'Three')",
+    )
+    async with anyio.create_task_group() as group:
+        group.start_soon(bench.plugins)
+        await in_thread(gates.entered)
+        group.cancel_scope.cancel()
+    gates.gate.set()
+    found = await bench.plugins()
+    assert [(one.name, one.state, one.error) for one in found.plugins] == [
+        ("kept", "loaded", None),
+        ("slow", "loaded", None),
+    ]
+    commands = found.contributed.settings["command"]
+    assert isinstance(commands, dict)
+    assert sorted(commands) == ["one", "three", "two"]
+
+
+async def test_a_plugin_that_took_too_long_registers_nothing_afterwards(tmp_path: Path) -> None:
+    gates.closed()
+    bench = Workbench(tmp_path.resolve(), load_s=0.2)
+    bench.put(
+        "slow",
+        f"assert gates.gate.wait({DEADLINE_S})",
+        "try:",
+        "    context.register_command('late', 'Late')",
+        "finally:",
+        "    gates.entered.set()",
+    )
+    found = await bench.plugins()
+    assert [(one.state, one.status.error) for one in found.plugins] == [
+        ("failed", "TimeoutError: it took more than 0.2 s")
+    ]
+    gates.gate.set()
+    await in_thread(gates.entered)
+    assert found.contributed.settings == {}
