@@ -27,7 +27,10 @@ Provider = Annotated[str, Parameter(metavar="PROVIDER", help="The provider's id,
 async def login(
     provider: Annotated[
         str | None,
-        Parameter(metavar="PROVIDER", help="The provider's id, as in `turnkeeper models`; without it you can choose."),
+        Parameter(
+            metavar="PROVIDER",
+            help="The provider's id, as in `turnkeeper models`, or the URL of a host; without it you can choose.",
+        ),
     ] = None,
     /,
     *,
@@ -37,6 +40,7 @@ async def login(
     key_stdin: Annotated[bool, Parameter(help="Read the key from standard input; the same as --key -.")] = False,
     browser: Annotated[bool, Parameter(help="Log in by browser and get a key so; only OpenRouter offers it.")] = False,
     unchecked: Annotated[bool, Parameter(help="Store a key also if it looks like that of another vendor.")] = False,
+    yes: Annotated[bool, Parameter(help="With a URL: do not ask before the command of the host is run.")] = False,
     options: Options,
 ) -> None:
     """Store the API key of a provider in auth.json, which only you can read.
@@ -52,17 +56,32 @@ async def login(
     in the configuration has precedence. With --json the answer is {"provider",
     "file", "doubts"}.
 
+    With the URL of a host, such as https://ai.example.com, you log in for the
+    settings that it publishes at /.well-known/opencode: it names a command that
+    prints your token, which is shown and run once you agree; or pipe the token
+    in. The settings are fetched and hold from then on; `config fetch` fetches them
+    again, `config show` shows them, and `auth logout URL` ends it. With --json the
+    answer has "keys", too.
+
     For example:
       turnkeeper auth login
       turnkeeper auth login anthropic
       turnkeeper auth login openrouter --browser
+      turnkeeper auth login https://ai.example.com
       pass show openai | turnkeeper auth login openai --key-stdin
     """
-    from turnkeeper.cli import provider_picker
+    from turnkeeper.cli import host_login, provider_picker
     from turnkeeper.workspace import auth
 
     if key not in (None, "-"):
         raise UsageError("others can see a key on the command line; type it when asked, or pipe it in with --key -")
+    if provider is not None and "://" in provider:
+        if browser:
+            raise UsageError(
+                "--browser is for OpenRouter; the command of a host opens a browser itself if it needs one"
+            )
+        await host_login.login(provider, is_token_piped=key is not None or key_stdin, yes=yes, options=options)
+        return
     if browser:
         await _login_by_browser(provider, is_key_given=key is not None or key_stdin, options=options)
         return
@@ -174,13 +193,23 @@ def _where(provider_id: str, origin: str, loaded: "LoadedSettings", path: str) -
 async def logout(provider: Provider, /, *, options: Options) -> None:
     """Delete the key of a provider from auth.json.
 
+    With the URL of a host its token is deleted, and with it the settings that were
+    fetched from there.
+
     For example:
       turnkeeper auth logout anthropic
+      turnkeeper auth logout https://ai.example.com
     """
+    from turnkeeper.cli import host_login
     from turnkeeper.workspace import auth
 
     file = auth.file(options.environ)
-    if not file.remove(provider):
+    names = {provider}
+    if "://" in provider:
+        address = provider.rstrip("/")
+        names = {address, f"{address}/"}  # opencode writes it as it was typed.
+        host_login.forget(address, options)
+    if not sum(file.remove(name) for name in names):
         raise NotFound(
             f"no key of {provider!r} is stored in {str(file.path)!r}; `turnkeeper auth list` shows all of them"
         )

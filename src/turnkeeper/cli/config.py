@@ -166,9 +166,9 @@ def schema(*, options: Options) -> None:
 async def fetch(*, options: Options) -> None:
     """Fetch the settings that hosts publish where you are logged in.
 
-    A host for which auth.json has a token of the type "wellknown" may publish
-    settings at /.well-known/opencode. They are stronger than your own files and
-    weaker than those of a project. Nothing is fetched but by this command. With
+    A host where you logged in with `auth login URL` publishes settings at
+    /.well-known/opencode. They are stronger than your own files and weaker than
+    those of a project. Nothing is fetched but by that command and this one. With
     --json the answer is {"hosts": [{"address", "keys"}]}.
 
     For example:
@@ -180,7 +180,7 @@ async def fetch(*, options: Options) -> None:
     found = await fetch_published(options.environ)
     wire = {"hosts": [{"address": address, "keys": sorted(config)} for address, config in found.items()]}
     lines = [f"{harmless(address)}: {', '.join(map(harmless, sorted(config)))}" for address, config in found.items()]
-    empty = "You are logged in to no host that publishes settings."
+    empty = "You are logged in to no host that publishes settings; `turnkeeper auth login URL` logs in."
     answer(options, wire, lambda screen: "\n".join(lines), empty=empty)
 
 

@@ -12,6 +12,9 @@ from turnkeeper.workspace import files, paths
 
 BYTES_MAX: Final = 64 * 1024 * 1024
 TIMEOUT_S: Final = 60.0
+"""How long a host may be silent."""
+TOTAL_S: Final = 600.0
+"""How long a whole answer may take."""
 
 
 def location(environ: Mapping[str, str]) -> Path:
@@ -57,22 +60,29 @@ async def refresh(url: str, target: Path) -> int:
     return len(packed)
 
 
-async def fetched(url: str, headers: Mapping[str, str] | None = None) -> bytes:
-    """What is at an address. Raises Invalid."""
+async def fetched(
+    url: str, headers: Mapping[str, str] | None = None, *, bytes_max: int = BYTES_MAX, follows: bool = True
+) -> bytes:
+    """What is at an address. ``follows``: also if that leads to another one. Raises Invalid."""
+    import anyio
     import httpx2  # Imported here: it takes longer to load than most commands take to run.
 
     content = bytearray()
     try:
-        async with (
-            httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=True) as client,
-            client.stream("GET", url, headers=dict(headers or {})) as response,
-        ):
-            if response.status_code != 200:
-                raise Invalid(f"{url} answered with status {response.status_code}")
-            async for piece in response.aiter_bytes():
-                content += piece
-                if len(content) > BYTES_MAX:
-                    raise Invalid(f"{url} sends more than {BYTES_MAX} bytes")
+        with anyio.fail_after(TOTAL_S):
+            async with (
+                httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=follows) as client,
+                client.stream("GET", url, headers=dict(headers or {})) as response,
+            ):
+                if response.status_code != 200:
+                    leads = f", which leads to {to}" if (to := response.headers.get("location")) else ""
+                    raise Invalid(f"{url} answered with status {response.status_code}{leads}")
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > bytes_max:
+                        raise Invalid(f"{url} sends more than {bytes_max} bytes")
+    except TimeoutError as error:
+        raise Invalid(f"{url} did not end its answer within {TOTAL_S:g} s") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise Invalid(f"{url} cannot be fetched: {error}") from error
     return bytes(content)

@@ -1,7 +1,7 @@
 """Settings that hosts publish under ``/.well-known/opencode``, for a user who is logged in there.
 
-They are fetched only when the user asks for it (``turnkeeper config fetch``), and kept in the data directory. An entry
-of ``auth.json`` of the type ``wellknown`` makes those of its host hold; without it they do not.
+They are fetched only when the user asks for it (``auth login URL``, ``config fetch``), and kept in the data directory.
+An entry of ``auth.json`` of the type ``wellknown`` makes those of its host hold; without it they do not.
 """
 
 import json
@@ -46,7 +46,13 @@ def sources(environ: Mapping[str, str], folder: Path) -> Iterator[SettingsSource
         return
     for address, host in logged_in.items():
         if address in fetched:
-            variables = {**environ, host.key: host.token}
-            text = json.dumps(fetched[address])
-            found = settings_source.of_text(text, f"{address}{PATH}", folder, variables, "well-known")
-            yield found._replace(marks={})
+            yield source(address, host, fetched[address], environ, folder)
+
+
+def source(
+    address: str, host: WellKnown, published: JsonObject, environ: Mapping[str, str], folder: Path
+) -> SettingsSource:
+    """The settings that a host published, with what is wrong in them."""
+    variables = {**environ, host.key: host.token}
+    found = settings_source.of_text(json.dumps(published), f"{address}{PATH}", folder, variables, "well-known")
+    return found._replace(marks={})
