@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 from workshop import Shop
 
+from turnkeeper.cli import log_lines
 from turnkeeper.core import flags
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.flags import FLAGS, WITHOUT_EFFECT, Flag
@@ -17,7 +18,7 @@ from turnkeeper.interop.opencode import default_path
 from turnkeeper.model.config import CompactionConfig, Config
 from turnkeeper.providers.refresh import address, catalogue_file
 from turnkeeper.providers.transport import Network
-from turnkeeper.workspace import auth, paths
+from turnkeeper.workspace import auth, formatters, lsp_commands, paths
 from turnkeeper.workspace.config import load
 from turnkeeper.workspace.instructions import discover
 from turnkeeper.workspace.project import identify
@@ -103,6 +104,36 @@ def models(shop: Shop, name: str) -> object:
     return "Acme of the file" in shop.process("models", "acme", **{name: str(file)}).stdout
 
 
+def logged(value: str, told: list[bool]) -> Effect:
+    """Whether a warning and a remark are logged if the variable is set, and if it is not."""
+
+    def holds(shop: Shop, name: str) -> object:
+        shop.configure(modle="a/b", plugin=["opencode-tides@1"])
+        runs = [shop.process("run", "-m", "offline/tk-1", "hello", **given) for given in ({name: value}, {})]
+        assert [run.returncode for run in runs] == [0, 0]
+        return [words in run.stderr for run in runs for words in ("did you mean 'model'", "JavaScript")] == told
+
+    return holds
+
+
+def language_server(shop: Shop, name: str) -> object:
+    for program in ("ty", "pyright-langserver"):
+        (shop.home / program).write_text("#!/bin/sh\n")
+        (shop.home / program).chmod(0o700)
+    environs = ({"PATH": str(shop.home), name: "1"}, {"PATH": str(shop.home)})
+    return [[one.name for one in lsp_commands.configured(True, environ)] for environ in environs] == [
+        ["ty"],
+        ["pyright"],
+    ]
+
+
+def home(shop: Shop, name: str) -> object:
+    file = shop.home / "other/.config/turnkeeper/turnkeeper.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('{"model": "p/other"}')
+    return process("config show", "HOME/other", "p/other")(shop, name)
+
+
 def credentials(shop: Shop, name: str) -> object:
     environ = shop.environ(**{name: '{"acme": {"type": "api", "key": "k3y"}}'})
     told = command_environ(environ, (), tuple)
@@ -130,6 +161,17 @@ EFFECTS: Final[dict[Flag, Effect]] = {
     flags.DISABLE_CLAUDE_CODE: lambda shop, name: instructions(shop, name, shop.project / "CLAUDE.md"),
     flags.DISABLE_CLAUDE_CODE_PROMPT: lambda shop, name: instructions(shop, name, shop.home / ".claude/CLAUDE.md"),
     flags.PURE: tools,
+    flags.DISABLE_WATCHER: lambda shop, name: (
+        [flags.watches({"TURNKEEPER_WATCHER": "1", **more}) for more in ({name: "1"}, {})] == [False, True]
+    ),
+    flags.LOG_LEVEL: logged("ERROR", [False, False, True, False]),
+    flags.PRINT_LOGS: logged("1", [True, True, True, False]),
+    flags.LSP_TY: language_server,
+    flags.OXFMT: lambda shop, name: (
+        ["oxfmt" in [one.name for one in formatters.configured(True, given)] for given in ({name: "1"}, {})]
+        == [True, False]
+    ),
+    flags.TEST_HOME: home,
     flags.OFFLINE_PAUSE: lambda shop, name: (Network({name: "250"}).pause_s, Network({}).pause_s) == (0.25, 0),
     flags.DATABASE: lambda shop, name: default_path({name: "/srv/o.db", "HOME": "/h"}) == Path("/srv/o.db"),
 }
@@ -190,3 +232,18 @@ def test_a_switch_is_one_or_true_and_a_number_is_positive(value: str, is_on: boo
 def test_the_second_name_counts() -> None:
     environ = {"OPENCODE_CONFIG": "a", "TURNKEEPER_CONFIG": "b"}
     assert (flags.CONFIG.values(environ), flags.CONFIG.value(environ)) == (["a", "b"], "b")
+
+
+@pytest.mark.parametrize(
+    ("environ", "level"),
+    [
+        ({}, None),
+        ({"OPENCODE_LOG_LEVEL": "WARN"}, "warning"),
+        ({"OPENCODE_LOG_LEVEL": "debug", "TURNKEEPER_LOG_LEVEL": "error"}, "error"),
+        ({"TURNKEEPER_LOG_LEVEL": "loud"}, None),
+        ({"TURNKEEPER_LOG_LEVEL": "error", "TURNKEEPER_PRINT_LOGS": "1"}, "error"),
+        ({"OPENCODE_PRINT_LOGS": "true"}, "info"),
+    ],
+)
+def test_variables_say_what_is_logged(environ: dict[str, str], level: str | None) -> None:
+    assert log_lines.level_of(environ) == level

@@ -11,6 +11,7 @@ from turnkeeper.core.agents import agents
 from turnkeeper.core.permission import evaluate
 from turnkeeper.core.window import window
 from turnkeeper.model.config import Config
+from turnkeeper.model.message import ModelChoice
 from turnkeeper.providers.catalog import Catalog
 from turnkeeper.workspace.config import LoadedSettings, load
 
@@ -252,12 +253,144 @@ SHAPES = [
         lambda loaded: (loaded.merged["theme"], loaded.merged["plugin"]),
         ("tokyonight", ["opencode-tides@1.0", ["file:///p.js", {"a": 1}]]),
     ),
+    Shape("the older switch for sharing", {"autoshare": True}, lambda loaded: loaded.merged, {"autoshare": True}),
+    Shape("the older layout", {"layout": "stretch"}, lambda loaded: loaded.merged, {"layout": "stretch"}),
+    Shape(
+        "all rules of an agent in one word",
+        {"agent": {"build": {"permission": "deny"}}},
+        lambda loaded: [action("build", name, "x")(loaded) for name in ("edit", "bash", "webfetch")],
+        ["deny", "deny", "deny"],
+    ),
+    Shape(
+        "a rule for all tools, and one for some",
+        {"permission": {"*": "ask", "read": "allow", "edit": {"*": "deny", "*.md": "allow"}}},
+        lambda loaded: [
+            action("build", *one)(loaded)
+            for one in (("webfetch", "x"), ("read", "a.py"), ("edit", "a.py"), ("edit", "a.md"))
+        ],
+        ["ask", "allow", "deny", "allow"],
+    ),
+    Shape(
+        "rules of an agent by pattern",
+        {"agent": {"plan": {"permission": {"bash": {"*": "deny", "git log*": "allow"}}}}},
+        lambda loaded: [action("plan", "bash", line)(loaded) for line in ("ls", "git log -3")],
+        ["deny", "allow"],
+    ),
+    Shape(
+        "older modes with tools",
+        {"mode": {"plan": {"tools": {"bash": False}, "model": "acme/large"}}},
+        lambda loaded: (action("plan", "bash", "ls")(loaded), str(agents(loaded.config, HOME)["plan"].model)),
+        ("deny", str(ModelChoice(provider_id="acme", model_id="large"))),
+    ),
+    Shape(
+        "a variable within a text, and one that is not set",
+        {"provider": {"x": {"options": {"baseURL": "https://{env:TIDE_KEY}.example/{env:NOT_SET}v1"}}}},
+        of(lambda config: config.provider["x"].options.base_url),
+        "https://from-variable.example/v1",
+    ),
+    Shape(
+        "references in comments are no references",
+        '{\n  // "apiKey": "{file:./nowhere}"\n  "username": "{env:TIDE_KEY}" /* {file:nowhere} */\n}',
+        lambda loaded: loaded.merged,
+        {"username": "from-variable"},
+    ),
+    Shape(
+        "a file as an agent's prompt",
+        {"agent": {"reader": {"description": "x", "prompt": "{file:./secret}"}}},
+        lambda loaded: agents(loaded.config, HOME)["reader"].prompt,
+        "from-file",
+    ),
+    Shape(
+        "servers for tools, local and remote",
+        {
+            "mcp": {
+                "gauge": {"type": "local", "command": ["gauge"], "enabled": False, "timeout": 9000},
+                "chart": {
+                    "type": "remote",
+                    "url": "https://chart.example/mcp",
+                    "headers": {"Authorization": "Bearer {env:TIDE_KEY}"},
+                    "oauth": False,
+                },
+            }
+        },
+        of(lambda config: (config.mcp["gauge"].command, config.mcp["gauge"].enabled, config.mcp["chart"].headers)),
+        (("gauge",), False, {"Authorization": "Bearer from-variable"}),
+    ),
+    Shape("every formatter", {"formatter": True}, of(lambda config: config.formatter), True),
+    Shape("no language server", {"lsp": False}, of(lambda config: config.lsp), False),
+    Shape(
+        "a language server that is switched off",
+        {"lsp": {"typescript": {"disabled": True}, "pyright": {"env": {"A": "b"}}}},
+        of(
+            lambda config: (
+                isinstance(config.lsp, dict) and (config.lsp["typescript"].disabled, config.lsp["pyright"].env)
+            )
+        ),
+        (True, {"A": "b"}),
+    ),
+    Shape(
+        "prices, limits and variants of a model",
+        {
+            "provider": {
+                "acme": {
+                    "npm": "@ai-sdk/openai-compatible",
+                    "models": {
+                        "m": {
+                            "name": "M",
+                            "cost": {"input": 1.5, "output": 3, "cache_read": 0.1},
+                            "limit": {"context": 1000, "output": 100},
+                            "modalities": {"input": ["text", "image"], "output": ["text"]},
+                            "options": {"reasoningEffort": "low"},
+                            "variants": {"deep": {"reasoningEffort": "high"}},
+                        }
+                    },
+                }
+            }
+        },
+        of(
+            lambda config: (
+                (found := Catalog(config).find("acme", "m")).price.input,
+                found.limits.output,
+                sorted(found.variants),
+            )
+        ),
+        (1.5, 100, ["deep"]),
+    ),
+    Shape(
+        "how an agent looks and how long it works",
+        {"agent": {"build": {"color": "#44aa88", "steps": 7, "top_p": 0.9, "hidden": False}}},
+        lambda loaded: ((found := agents(loaded.config, HOME)["build"]).color, found.steps, found.top_p),
+        ("#44aa88", 7, 0.9),
+    ),
+    Shape(
+        "limits of outputs and images",
+        {"tool_output": {"max_lines": 10}, "attachment": {"image": {"max_width": 640, "auto_resize": False}}},
+        of(lambda config: (config.tool_output.max_lines, config.attachment.image.max_width)),
+        (10, 640),
+    ),
+    Shape(
+        "child sessions",
+        {"subagent_depth": 3, "experimental": {"primary_tools": ["question"], "continue_loop_on_deny": True}},
+        of(lambda config: (config.subagent_depth, config.experimental.primary_tools)),
+        (3, ("question",)),
+    ),
+    Shape(
+        "keys and looks of the terminal",
+        {"keybinds": {"leader": "ctrl+x", "session_new": "none"}, "tui": {"diff_style": "auto"}, "theme": "system"},
+        lambda loaded: sorted(loaded.merged),
+        ["keybinds", "theme", "tui"],
+    ),
+    Shape("an empty object", "{}", lambda loaded: loaded.merged, {}),
+    Shape("an empty file", "", lambda loaded: loaded.merged, {}),
+    Shape("a mark at the beginning", '\ufeff{"model": "a/b"}', of(lambda config: config.model), "a/b"),
+    Shape("lines as in Windows", '{\r\n  // x\r\n  "model": "a/b",\r\n}\r\n', of(lambda config: config.model), "a/b"),
+    Shape("a key twice", '{"model": "a/first", "model": "a/last"}', of(lambda config: config.model), "a/last"),
 ]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_a_file_means_what_opencode_documents(shape: Shape, tmp_path: Path) -> None:
-    assert len(SHAPES) > 20
+    assert len(SHAPES) > 50
     text = shape.text if isinstance(shape.text, str) else json.dumps(shape.text, indent=2)
     for place in (tmp_path / ".config/opencode", tmp_path / "project", tmp_path / "project/.opencode"):
         place.mkdir(parents=True, exist_ok=True)

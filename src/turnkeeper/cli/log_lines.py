@@ -1,8 +1,21 @@
-"""Log of a command: warnings on standard error, which name files and settings of a project."""
+"""Log of a command on standard error. Its lines name files and settings of a project."""
 
 import logging
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 from turnkeeper.cli.screen import harmless
+from turnkeeper.core import flags
+
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+LEVELS: Final[Mapping[str, LogLevel]] = {
+    "debug": "debug",
+    "info": "info",
+    "warn": "warning",
+    "warning": "warning",
+    "error": "error",
+}
 
 
 class HarmlessFormatter(logging.Formatter):
@@ -13,7 +26,22 @@ class HarmlessFormatter(logging.Formatter):
         return harmless(super().format(record))
 
 
-def begin() -> None:
-    """Let warnings of this process have no control characters, unless somebody configured its log."""
+def begin(environ: Mapping[str, str]) -> None:
+    """Let lines of this process have no control characters, unless somebody configured its log.
+
+    Variables say what is logged. Only what this program itself logs follows them: libraries would log addresses with
+    keys in them.
+    """
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(HarmlessFormatter())
+        if (level := level_of(environ)) is not None:
+            logging.lastResort.setLevel(level.upper())
+            logging.getLogger("turnkeeper").setLevel(level.upper())
+
+
+def level_of(environ: Mapping[str, str]) -> LogLevel | None:
+    """What variables say is logged; None if they do not."""
+    given = flags.LOG_LEVEL.value(environ)
+    if given is not None and (level := LEVELS.get(given.strip().lower())) is not None:
+        return level
+    return "info" if flags.PRINT_LOGS.is_on(environ) else None

@@ -8,6 +8,7 @@ from inspect import isawaitable
 from typing import Final
 
 from turnkeeper.cli import failures
+from turnkeeper.core import flags
 
 OBJECTS_PER_COLLECTION: Final = 50_000
 
@@ -25,6 +26,8 @@ def _process(words: list[str]) -> int:
     # objects and once more at exit, takes a tenth of the time of a short command.
     gc.set_threshold(OBJECTS_PER_COLLECTION)
     _open_closed_streams()
+    if home := flags.TEST_HOME.value(os.environ):
+        os.environ["HOME"] = home
     _check_timezone()
     left: list[str] = []
     code = _exit_code(words, left)

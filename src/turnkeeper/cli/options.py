@@ -208,7 +208,7 @@ async def _opened(opening: AbstractAsyncContextManager[Turnkeeper]) -> AsyncIter
     """Open a store. Raises UsageError if its name is wrong."""
     from turnkeeper.cli import log_lines  # The store has imported the log already.
 
-    log_lines.begin()
+    log_lines.begin(os.environ)
     async with AsyncExitStack() as stack:
         try:
             tk = await stack.enter_async_context(opening)

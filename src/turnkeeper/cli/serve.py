@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from turnkeeper.cli import log_lines
+from turnkeeper.cli.log_lines import LogLevel
 from turnkeeper.cli.options import PASSWORD_VARIABLES, USERNAME_VARIABLES, Options, from_environment
 from turnkeeper.cli.trust import Trust
 
@@ -33,9 +35,13 @@ async def serve(
         Literal["text", "json"], Parameter(metavar="FORMAT", help="json logs one object per line.")
     ] = "text",
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"],
-        Parameter(metavar="LEVEL", help="What to log on standard error; info logs every request."),
-    ] = "warning",
+        LogLevel | None,
+        Parameter(
+            metavar="LEVEL",
+            help="What to log on standard error: debug, info, warning or error. info logs every request. Also "
+            "TURNKEEPER_LOG_LEVEL; warning by default.",
+        ),
+    ] = None,
     trust: Trust = False,
     options: Options,
 ) -> None:
@@ -60,7 +66,7 @@ async def serve(
     from turnkeeper.server.service import ServerOptions
 
     options = options.without_server
-    logs.begin(log_format, log_level)
+    logs.begin(log_format, log_level or log_lines.level_of(options.environ) or "warning")
     start = ServerOptions(
         hostname=hostname,
         username=from_environment(USERNAME_VARIABLES) or "opencode",

@@ -102,7 +102,7 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
     async with anyio.create_task_group() as group:
         group.start_soon(server.watch)
         group.start_soon(service.turnkeeper.run_answered)
-        if flags.WATCHER.is_on(service.options.environ):
+        if flags.watches(service.options.environ):
             group.start_soon(service.turnkeeper.runtime.directories.watch, anyio.sleep)
         try:
             yield app

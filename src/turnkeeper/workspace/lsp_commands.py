@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from turnkeeper.core import flags
 from turnkeeper.model.config import LspConfig
 
 log = logging.getLogger(__name__)
@@ -37,15 +38,19 @@ BUILT_IN: Final[tuple[ServerCommand, ...]] = (
 """Servers that are used where they are installed. For a kind of file the first that is found is used."""
 
 
+TY: Final = ServerCommand("ty", ("ty", "server"), PYTHON)
+"""A server that is used before the others for Python if a variable says so."""
+
+
 def configured(config: bool | Mapping[str, LspConfig] | None, environ: Mapping[str, str]) -> tuple[ServerCommand, ...]:
     """The servers that a configuration asks for and that are installed."""
     if not config and not isinstance(config, Mapping):
         return ()
     own: Mapping[str, LspConfig] = config if isinstance(config, Mapping) else {}
-    known = {server.name: server for server in BUILT_IN}
+    known = {server.name: server for server in (TY, *BUILT_IN)}
     wanted = [_changed(known.get(name), name, given) for name, given in own.items() if not given.disabled]
     found = [server for server in wanted if server is not None and program_of(server, environ)]
-    for server in BUILT_IN:
+    for server in (TY, *BUILT_IN) if flags.LSP_TY.is_on(environ) else BUILT_IN:
         covered = {extension for one in found for extension in one.extensions}
         if server.name not in own and not covered & set(server.extensions) and program_of(server, environ):
             found.append(server)
