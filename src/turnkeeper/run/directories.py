@@ -41,6 +41,7 @@ from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import catalogue_file
 from turnkeeper.run.commands import CommandPlaces, known_commands
 from turnkeeper.run.delegation import Delegating
+from turnkeeper.run.mcp_places import McpPlaces
 from turnkeeper.run.toolboxes import Toolboxes
 from turnkeeper.run.turn_snapshots import OpenRepository, no_snapshots
 from turnkeeper.tools.output import Bounds
@@ -54,6 +55,7 @@ from turnkeeper.workspace.config import LoadedSettings, ProgramSettings
 from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
+from turnkeeper.workspace.mcp_logins import McpLogins
 from turnkeeper.workspace.mcp_server import McpServer
 from turnkeeper.workspace.mcp_servers import McpServers
 from turnkeeper.workspace.outputs import OutputFiles
@@ -91,6 +93,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     provider: Callable[[ModelInfo], Provider]
     instructions: tuple[str, ...] = ()
     skills: tuple[Skill, ...] = ()
+    servers: tuple[McpServer, ...] = ()
+    """The MCP servers, connected or not."""
     timezone: str | None = None
     window: Window = msgspec.field(default_factory=Window)
     bounds: Callable[[str], Bounds] = lambda session_id: Bounds()
@@ -177,7 +181,9 @@ class Directories:
         """The plugins of places, and what they make of the settings."""
         self._told_kept: dict[Path, tuple[str, ...]] = {}
         self._skills, self._told_problems = SkillLibrary(environ, group), set[str]()
-        self._reads, self._language_servers, self._mcp = ReadFiles(), LanguageServers(group), McpServers(group)
+        self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
+        self.mcp = McpPlaces(McpServers(group, logins=McpLogins.of(environ)), self._mcp_setting)
+        """The MCP servers of places."""
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
         self._places: dict[Path, ProjectPlace] = {}
@@ -189,7 +195,7 @@ class Directories:
         config, catalog, known = self.config(place)
         credentials, skills = self._auth.read(), await self.skills(place)
         environ = self._command_environ(config, catalog)
-        servers = await self._mcp.ready(place.directory, config, environ)
+        servers = await self.mcp.all.ready(place.directory, config, environ)
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
@@ -197,6 +203,7 @@ class Directories:
         return DirectorySetup(
             agents=known,
             toolbox=await self._toolboxes.of(place, servers, tuple(plugins.contributed.tools)),
+            servers=servers,
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
             instructions=config.instructions,
@@ -221,10 +228,9 @@ class Directories:
             plugins=plugins,
         )
 
-    async def mcp(self, place: ProjectPlace) -> tuple[McpServer, ...]:
-        """The MCP servers of a place, once they are connected or have failed. Raises Invalid."""
+    def _mcp_setting(self, place: ProjectPlace) -> tuple[Config, Mapping[str, str]]:
         config, catalog, _ = self.config(place)
-        return await self._mcp.ready(place.directory, config, self._command_environ(config, catalog))
+        return config, self._command_environ(config, catalog)
 
     def _command_environ(self, config: Config, catalog: Catalog) -> Mapping[str, str]:
         """What programs are run with that the user did not call."""
@@ -374,7 +380,8 @@ class Directories:
         """The commands of a place, by name. Raises Invalid if the configuration is wrong."""
         await self._plug(place)
         skills, loaded = await self.skills(place), self.settings(place.directory, place.worktree)
-        return known_commands(CommandPlaces(loaded, skills.skills, self.plugins.commands(place.directory, loaded)))
+        plugged, served = self.plugins.commands(place.directory, loaded), await self.mcp.commands(place)
+        return known_commands(CommandPlaces(loaded, skills.skills, plugged, served))
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:
         """The model of a prompt that names none."""
