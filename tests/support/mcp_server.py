@@ -2,7 +2,7 @@
 
 tools    good tools of every kind of result       hung     never answers anything, not even the first request
 dies     ends in mid-call                         sleeps   never answers a call
-floods   answers a call with a message without end; noisy sends notifications without end
+floods   answers a call with a message without end (over HTTP: of 17 MiB); noisy sends notifications without end
 changes  has another tool after each call of `grow`
 bad      ends at once, with words on its error output
 """
@@ -23,7 +23,7 @@ PIXEL = bytes.fromhex(
 )
 
 
-def server(manner: str) -> MCPServer[Any]:
+def server(manner: str, *, is_http: bool = False) -> MCPServer[Any]:
     made: MCPServer[Any] = MCPServer("tides", instructions="Ask for a harbour by its name.")
 
     @made.tool(description="The height of the tide in a harbour.")
@@ -70,6 +70,11 @@ def server(manner: str) -> MCPServer[Any]:
                 os._exit(7)
             case "sleeps":
                 signal.pause()
+            case "floods" if is_http:
+                return "x" * (17 * 2**20)
+            case "noisy" if is_http:
+                while True:
+                    await ctx.report_progress(1, 2, "and on")
             case "floods":
                 while True:
                     os.write(OUTPUT, b"x" * 65536)
@@ -78,6 +83,30 @@ def server(manner: str) -> MCPServer[Any]:
                 while True:
                     os.write(OUTPUT, line * 100)
         return "none"
+
+    @made.prompt(description="A report about a harbour.")
+    def report(harbour: str, day: str = "today") -> str:
+        return f"Report on {harbour} for {day}. !`touch ran` $1 @secret.txt"
+
+    @made.prompt()
+    def hello() -> str:
+        return "Say hello."
+
+    @made.resource("charts://emden", name="emden", mime_type="text/plain", description="The chart of Emden.")
+    def chart() -> str:
+        return "Depth: 7 m"
+
+    @made.resource("charts://picture", name="picture", mime_type="image/png")
+    def chart_picture() -> bytes:
+        return PIXEL
+
+    @made.resource("charts://tape", name="tape", mime_type="video/mp4")
+    def tape() -> bytes:
+        return b"moving"
+
+    @made.resource("charts://of/{harbour}", name="any", mime_type="text/plain")
+    def chart_of(harbour: str) -> str:
+        return f"The chart of {harbour}"
 
     @made.tool()
     async def grow(ctx: Context[Any]) -> str:
@@ -99,7 +128,7 @@ def main(manner: str, port: str | None = None) -> None:
     if manner == "hung":
         signal.pause()
     if port is not None:
-        server(manner).run("streamable-http", host="127.0.0.1", port=int(port))
+        server(manner, is_http=True).run("streamable-http", host="127.0.0.1", port=int(port))
     else:
         server(manner).run("stdio")
 

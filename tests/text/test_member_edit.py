@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnkeeper.text import jsonc
-from turnkeeper.text.member_edit import (
-    with_jsonc_member,
-    with_toml_member,
-    without_jsonc_member,
-    without_toml_member,
-)
+from turnkeeper.text.member_edit import with_jsonc_member, without_jsonc_member
+from turnkeeper.text.toml_edit import with_toml_member, with_toml_table, without_toml_member, without_toml_table
+
+SEA = ("mcp", "sea")
+GIVEN = {"command": ["tides"], "environment": {"A b": "{env:X}"}}
+WRITTEN = '{"command": ["tides"], "environment": {"A b": "{env:X}"}}'
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from turnkeeper.text.member_edit import (
     ],
 )
 def test_a_member_of_a_jsonc_text_is_set(before: str, after: str | None) -> None:
-    assert with_jsonc_member(before, "model", "a/b") == after
+    assert with_jsonc_member(before, ["model"], "a/b") == after
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_member_of_a_jsonc_text_is_set(before: str, after: str | None) -> None
     ],
 )
 def test_a_member_of_a_jsonc_text_is_removed(before: str, after: str | None) -> None:
-    assert without_jsonc_member(before, "model") == after
+    assert without_jsonc_member(before, ["model"]) == after
 
 
 @pytest.mark.parametrize(
@@ -98,17 +98,17 @@ SETTINGS = st.dictionaries(
 @given(SETTINGS, st.sampled_from([None, 1, 4]), st.text(max_size=8))
 def test_what_is_set_can_be_read_and_removed_again(given_: dict[str, object], indent: int | None, value: str) -> None:
     text = json.dumps(given_, indent=indent)
-    edited = with_jsonc_member(text, "model", value)
+    edited = with_jsonc_member(text, ["model"], value)
     assert edited is not None
     assert jsonc.parse(edited) == {**given_, "model": value}
-    removed = without_jsonc_member(edited, "model")
+    removed = without_jsonc_member(edited, ["model"])
     assert removed is not None
     assert jsonc.parse(removed) == {key: one for key, one in given_.items() if key != "model"}
 
 
 @given(st.text(alphabet="{}[]\"model:=, \n/*#'", max_size=30))
 def test_a_text_of_any_kind_is_edited_rightly_or_refused(text: str) -> None:
-    edited = with_jsonc_member(text, "model", "a/b")
+    edited = with_jsonc_member(text, ["model"], "a/b")
     if edited is not None:
         found = jsonc.parse(edited)
         assert isinstance(found, dict)
@@ -116,5 +116,75 @@ def test_a_text_of_any_kind_is_edited_rightly_or_refused(text: str) -> None:
     written = with_toml_member(text, "model", "a/b")
     if written is not None:
         assert tomllib.loads(written.replace("\r\n", "\n"))["model"] == "a/b"
-    without_jsonc_member(text, "model")
+    without_jsonc_member(text, ["model"])
     without_toml_member(text, "model")
+    without_toml_table(text, SEA)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", f'{{\n  "mcp": {{\n    "sea": {WRITTEN}\n  }}\n}}\n'),
+        ('{\n  // mine\n  "x": 1\n}\n', f'{{\n  "mcp": {{\n    "sea": {WRITTEN}\n  }},\n  // mine\n  "x": 1\n}}\n'),
+        ('{\n  "mcp": {},\n}', f'{{\n  "mcp": {{\n    "sea": {WRITTEN}\n  }},\n}}'),
+        (
+            '{\n  "mcp": {\n    // old\n    "b": {"url": "x"}, // why\n  }\n}',
+            f'{{\n  "mcp": {{\n    "sea": {WRITTEN},\n    // old\n    "b": {{"url": "x"}}, // why\n  }}\n}}',
+        ),
+        ('{"mcp": {"sea": {"url": "x"}}}', f'{{"mcp": {{"sea": {WRITTEN}}}}}'),
+        ('{"mcp": 1}', None),
+        ('{"mcp": {}, "mcp": {}}', None),
+    ],
+)
+def test_a_member_below_another_is_set(before: str, after: str | None) -> None:
+    assert with_jsonc_member(before, SEA, GIVEN) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{\n  "mcp": {\n    "a": 1, // why\n    "sea": 2\n  }\n}', '{\n  "mcp": {\n    "a": 1 // why\n  }\n}'),
+        ('{"mcp": {"sea": {}}, "sea": 1}', '{"mcp": {}, "sea": 1}'),
+        ('{"mcp": {"b": {}}}', '{"mcp": {"b": {}}}'),
+        ('{"x": 1}', '{"x": 1}'),
+        ('{"mcp": {"sea": 1, "sea": 2}}', None),
+    ],
+)
+def test_a_member_below_another_is_removed(before: str, after: str | None) -> None:
+    assert without_jsonc_member(before, SEA) == after
+
+
+TABLE = '[mcp.sea]\ncommand = ["tides"]\nenvironment = {"A b" = "{env:X}"}\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", TABLE),
+        ("# mine\nx = 1", f"# mine\nx = 1\n\n{TABLE}"),
+        ("[mcp.b]\nurl = 'x' # why\n", f"[mcp.b]\nurl = 'x' # why\n\n{TABLE}"),
+        ("[mcp.sea]\nurl = 'x'\n", None),
+        ("mcp = {}\n", None),
+        ("x = ", None),
+    ],
+)
+def test_a_table_of_a_toml_text_is_added(before: str, after: str | None) -> None:
+    assert with_toml_table(before, SEA, GIVEN) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (TABLE, ""),
+        (
+            f"x = 1\n\n{TABLE}[mcp.sea.oauth]\nscope = 'a'\n[mcp.b] # b\nurl = 'x'\n",
+            "x = 1\n\n[mcp.b] # b\nurl = 'x'\n",
+        ),
+        ('["mcp"."sea"]\nurl = "x"\n', ""),
+        ("[mcp]\nsea = {url = 'x'}\n", None),
+        ('[mcp.sea]\nx = """\n[mcp.b]\n"""\n[mcp.c]\n', None),
+        ("x = 1\n", "x = 1\n"),
+    ],
+)
+def test_a_table_of_a_toml_text_is_removed(before: str, after: str | None) -> None:
+    assert without_toml_table(before, SEA) == after

@@ -165,8 +165,16 @@ _register(
         "skill": _group("skill", "List and show skills.", {"list": "skills:list_skills", "show": "skills:show"}),
         "mcp": _group(
             "mcp",
-            "List MCP servers, find out what is wrong with one, and be one.",
-            {"list": "mcp:list_servers", "debug": "mcp:debug", "serve": "mcp_serve:serve"},
+            "List, add and remove MCP servers, log in to one, find out what is wrong with one, and be one.",
+            {
+                "list": "mcp:list_servers",
+                "add": "mcp_settings:add",
+                "remove": "mcp_settings:remove",
+                "auth": "mcp_login:auth",
+                "logout": "mcp_login:logout",
+                "debug": "mcp:debug",
+                "serve": "mcp_serve:serve",
+            },
         ),
         "plugin": _group(
             "plugin", "List plugins, and begin a new one.", {"list": "plugins:list_plugins", "new": "plugins:new"}

@@ -73,11 +73,11 @@ def user_file(environ: Mapping[str, str]) -> Path:
     """The user's strongest file of ours; turnkeeper.jsonc, if there is none."""
     from turnkeeper.workspace import paths
 
-    found = own_files(environ)
+    found = user_files(environ)
     return found[-1] if found else paths.config(environ) / NAME
 
 
-def own_files(environ: Mapping[str, str]) -> list[Path]:
+def user_files(environ: Mapping[str, str]) -> list[Path]:
     """The user's files of ours that exist, weakest first."""
     from turnkeeper.workspace import paths, setting_files
 

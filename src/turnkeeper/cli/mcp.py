@@ -26,13 +26,14 @@ async def list_servers(*, options: Options) -> None:
     that you do not trust is not started, and not listed.
 
     With --json the answer is [{"name", "type", "status", "error", "tools",
-    "enabled"}]; "tools" are the names that a model calls.
+    "prompts", "resources", "enabled"}]; "tools" are the names that a model calls,
+    "prompts" those of commands, and "resources" those of mentions.
 
     For example:
       turnkeeper mcp list
       turnkeeper mcp list --json | jq -r '.[] | "\(.name) \(.status)"'
     """
-    async with _servers(options) as servers:
+    async with tried_servers(options) as servers:
         rows = [_row(one) for one in servers]
         answer(options, rows, lambda screen: _table(screen, rows))
 
@@ -49,13 +50,13 @@ async def debug(
     For example:
       turnkeeper mcp debug notes
     """
-    async with _servers(options, only=name) as servers:
+    async with tried_servers(options, only=name) as servers:
         [server] = servers
         row = _row(server)
         value = {
             **row,
             "descriptions": {tool.name: tool.description for tool in server.tools},
-            "instructions": server.instructions,
+            "instructions": server.offers.instructions,
             "errors": server.errors.text,
         }
         answer(options, value, lambda screen: _described(screen, server, row))
@@ -63,7 +64,7 @@ async def debug(
 
 
 @asynccontextmanager
-async def _servers(options: Options, only: str | None = None) -> "AsyncIterator[tuple[McpServer, ...]]":
+async def tried_servers(options: Options, only: str | None = None) -> "AsyncIterator[tuple[McpServer, ...]]":
     """The servers of the working directory, or the one that is meant, tried once. They end with the block."""
     import logging
 
@@ -73,6 +74,7 @@ async def _servers(options: Options, only: str | None = None) -> "AsyncIterator[
     from turnkeeper.providers.catalog import Catalog
     from turnkeeper.providers.refresh import catalogue_file
     from turnkeeper.workspace.config import load
+    from turnkeeper.workspace.mcp_logins import McpLogins
     from turnkeeper.workspace.mcp_servers import McpServers
     from turnkeeper.workspace.project import identify
 
@@ -88,7 +90,7 @@ async def _servers(options: Options, only: str | None = None) -> "AsyncIterator[
     keys = Catalog(config, refreshed=catalogue_file(options.environ)).key_variables
     environ = command_environ(options.environ, config.command_environment, keys)
     async with anyio.create_task_group() as group:
-        servers = await McpServers(group).ready(place.directory, wanted, environ)
+        servers = await McpServers(group, logins=McpLogins.of(options.environ)).ready(place.directory, wanted, environ)
         yield servers
         group.cancel_scope.cancel()
 
@@ -96,7 +98,7 @@ async def _servers(options: Options, only: str | None = None) -> "AsyncIterator[
 def _row(server: "McpServer") -> JsonObject:
     import msgspec
 
-    from turnkeeper.core.mcp import tool_names
+    from turnkeeper.core.mcp import offer_names, tool_names
 
     status: dict[str, object] = msgspec.to_builtins(server.status)
     return {
@@ -105,6 +107,8 @@ def _row(server: "McpServer") -> JsonObject:
         "status": status["status"],
         "error": status.get("error"),
         "tools": sorted(tool_names(server.name, [tool.name for tool in server.tools])),
+        "prompts": sorted(offer_names(server.name, [one.name for one in server.offers.prompts])),
+        "resources": sorted(offer_names(server.name, [one.name for one in server.offers.resources])),
         "enabled": server.is_on,
     }
 
@@ -124,7 +128,14 @@ def _table(screen: Screen, rows: list[JsonObject]) -> str:
 def _told(row: JsonObject) -> str:
     tools = row["tools"]
     assert isinstance(tools, list)
+    if row["status"] == "needs_auth":
+        return f"turnkeeper mcp auth {one_line(str(row['name']))}"
     return one_line(str(row["error"] or ", ".join(tools)))
+
+
+def _listed(value: object) -> list[str]:
+    assert isinstance(value, list)
+    return value
 
 
 def _described(screen: Screen, server: "McpServer", row: JsonObject) -> str:
@@ -139,6 +150,9 @@ def _described(screen: Screen, server: "McpServer", row: JsonObject) -> str:
                 ("Tools" if nth == 0 else "", one_line(f"{tool.name}: {tool.description}"))
                 for nth, tool in enumerate(server.tools)
             ),
+            *(("Prompts" if nth == 0 else "", f"/{name}") for nth, name in enumerate(_listed(row["prompts"]))),
+            *(("Resources" if nth == 0 else "", f"@{name}") for nth, name in enumerate(_listed(row["resources"]))),
+            *([("Says", one_line(server.offers.instructions))] if server.offers.instructions else []),
         ],
     )
     errors = "\n".join(map(harmless, server.errors.text.splitlines()))

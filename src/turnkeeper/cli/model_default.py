@@ -1,22 +1,20 @@
 """The command that shows which model answers here and why, and writes the user's own choice."""
 
 import json
-import os
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnkeeper.cli import own_files
 from turnkeeper.cli.config import FATES, place_of, said_by
-from turnkeeper.cli.config_edit import own_files, user_file
+from turnkeeper.cli.config_edit import user_file, user_files
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.models import local_settings
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
 from turnkeeper.cli.screen import Screen, harmless
-from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.providers.catalog import Catalog
@@ -54,7 +52,8 @@ async def default(
         catalog.named(model)
         changed = [str(_choose(user_file(options.environ), model))]
     elif unset:
-        changed = [str(file) for file in _forget(own_files(options.environ))]
+        found = own_files.edit_all(user_files(options.environ), _without, "remove `model` from it")
+        changed = [str(file) for file in found]
     if changed:
         loaded, catalog = await local_settings(options.environ)
     shown = _Shown(loaded, catalog, options)
@@ -116,48 +115,21 @@ class _Shown:
 
 
 def _choose(file: Path, model: str) -> Path:
-    from turnkeeper.text import member_edit
+    from turnkeeper.text import member_edit, toml_edit
 
-    edit = member_edit.with_toml_member if file.suffix == ".toml" else member_edit.with_jsonc_member
+    def edit(text: str) -> str | None:
+        if file.suffix == ".toml":
+            return toml_edit.with_toml_member(text, "model", model)
+        return member_edit.with_jsonc_member(text, ["model"], model)
+
     paste = f"model = {json.dumps(model)}" if file.suffix == ".toml" else f'"model": {json.dumps(model)}'
-    _write(file, _edited(file, lambda text: edit(text, "model", model), f"put this at its top: {paste}"))
+    own_files.write(file, own_files.edited(file, edit, f"put this at its top: {paste}"))
     return file
 
 
-def _forget(files: list[Path]) -> list[Path]:
-    """Remove the model from all files that set it; from none if one of them cannot be edited."""
-    from turnkeeper.text import member_edit
+def _without(file: Path, text: str) -> str | None:
+    from turnkeeper.text import member_edit, toml_edit
 
-    found = []
-    for file in files:
-        edit = member_edit.without_toml_member if file.suffix == ".toml" else member_edit.without_jsonc_member
-        text = _edited(file, partial(edit, key="model"), "remove `model` from it")
-        if text != _text(file):
-            found.append((file, text))
-    for file, text in found:
-        _write(file, text)
-    return [file for file, _ in found]
-
-
-def _edited(file: Path, edit: Callable[[str], str | None], advice: str) -> str:
-    edited = edit(_text(file))
-    if edited is None:
-        raise Conflict(f"{str(file)!r} cannot be changed without losing its layout, so it was left alone; {advice}")
-    return edited
-
-
-def _text(file: Path) -> str:
-    from turnkeeper.workspace import settings_source
-
-    if not os.path.lexists(file):
-        return ""
-    try:
-        return settings_source.content_of(file).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{str(file)!r} is no text: {error}") from error
-
-
-def _write(file: Path, text: str) -> None:
-    from turnkeeper.workspace import files
-
-    files.write_whole(file, text.encode())
+    if file.suffix == ".toml":
+        return toml_edit.without_toml_member(text, "model")
+    return member_edit.without_jsonc_member(text, ["model"])

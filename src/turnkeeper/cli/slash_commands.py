@@ -19,7 +19,8 @@ async def list_commands(*, options: Options) -> None:
 
     `run "/NAME ARGUMENTS"` sends one. Commands are built in, or come from
     configuration files and from markdown files in `command` folders; the last
-    definition of a name counts. Those of a project that you have not trusted are
+    definition of a name counts. The prompts of MCP servers are commands, too:
+    the servers are started to be asked. Those of a project that you have not trusted are
     left out.
 
     With --json the answer is {"commands": [{"name", "kind", "description", "from",
@@ -66,7 +67,9 @@ def show_commands(options: Options, known: "Sequence[Command]") -> None:
 
 async def _known(options: Options) -> "tuple[list[Command], list[str]]":
     """The commands of the working directory without secrets, and what is wrong with files of commands."""
+    from turnkeeper.cli.mcp import tried_servers
     from turnkeeper.run.commands import CommandPlaces, known_commands
+    from turnkeeper.run.mcp_places import served_commands
     from turnkeeper.server.catalogue import masked_command
     from turnkeeper.server.mask import Mask
     from turnkeeper.workspace.config import load
@@ -81,7 +84,11 @@ async def _known(options: Options) -> "tuple[list[Command], list[str]]":
         if held := [name for name in names if name.startswith("command.")]:
             problems.append(f"{where}: not in force until `turnkeeper trust`: {', '.join(held)}")
     found = await SkillLibrary(options.environ).skills(place, loaded.config)
-    known = known_commands(CommandPlaces(loaded, found.skills))
+    served: list[Command] = []
+    if loaded.config.mcp:
+        async with tried_servers(options) as servers:
+            served = served_commands(servers)
+    known = known_commands(CommandPlaces(loaded, found.skills, served=served))
     return [masked_command(one, mask) for one in known.values()], problems
 
 

@@ -5,9 +5,19 @@ from turnkeeper.context.date import DATE
 from turnkeeper.context.environment import ENVIRONMENT
 from turnkeeper.context.files import FILES
 from turnkeeper.context.instructions import INSTRUCTION_FILES
+from turnkeeper.context.mcp import MCP
 from turnkeeper.context.mode import MODE
 from turnkeeper.context.prompt import PROMPT
 from turnkeeper.context.skills import SKILLS
 
-BUILT_IN: tuple[ContextComponent | Family, ...] = (PROMPT, ENVIRONMENT, FILES, DATE, INSTRUCTION_FILES, SKILLS, MODE)
+BUILT_IN: tuple[ContextComponent | Family, ...] = (
+    PROMPT,
+    ENVIRONMENT,
+    FILES,
+    DATE,
+    INSTRUCTION_FILES,
+    MCP,
+    SKILLS,
+    MODE,
+)
 """The built-in components, in the order in which the model gets them."""

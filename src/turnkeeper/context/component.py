@@ -20,6 +20,7 @@ import msgspec
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
+from turnkeeper.model.mcp import McpInstructions
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.skill import Skill
 from turnkeeper.workspace.project import ProjectPlace
@@ -45,6 +46,8 @@ class Sampling(msgspec.Struct, frozen=True):
     """The skills of the directory; none if the model has no tool to load one."""
     rules: Ruleset = ()
     """The rules of the next turn."""
+    served: tuple[McpInstructions, ...] = ()
+    """What the MCP servers say that the agent may use."""
     begins: bool = True
     """Whether an epoch begins. Only then the baseline is used."""
 

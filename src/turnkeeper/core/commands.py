@@ -95,6 +95,7 @@ def of_file(steps: Sequence[str], values: JsonObject, body: str) -> JsonObject:
 
 def expansion(command: Command, arguments: str) -> tuple[Piece, ...]:
     """What a command says with these arguments. A skill is no template: nothing in it is replaced or run."""
+    assert command.source != "mcp", "the server expands it"
     if command.source == "skill":
         return (command.template, *([f"\n\n{arguments}"] if arguments.strip() else []))
     return pieces(command.template, arguments)
@@ -123,6 +124,12 @@ def pieces(template: str, arguments: str) -> tuple[Piece, ...]:
     if not places and arguments.strip():
         found.append(f"\n\n{arguments}")
     return tuple(found)
+
+
+def argument_words(arguments: str, count: int) -> tuple[str, ...]:
+    """The words of the arguments for so many places: the last takes all remaining words, and missing ones are empty."""
+    words = [_unquoted(word) for word in _WORD.findall(arguments)]
+    return tuple(_value(str(number), arguments, words, count) for number in range(1, count + 1))
 
 
 def joined(found: Sequence[Piece], outputs: Sequence[str], input: str = "") -> str:

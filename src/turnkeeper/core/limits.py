@@ -257,8 +257,10 @@ MCP_CALL_MAX_S = 600.0
 """How long a call takes at the most, however often the server tells of progress; a longer time limit holds."""
 MCP_MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of one message of a server. A longer one ends the connection."""
-MCP_MESSAGES_PER_S = 2000
-"""Messages of a server in one second. More end the connection."""
+MCP_MESSAGES_BURST = 2000
+"""Messages that a server may send at once. More end the connection."""
+MCP_MESSAGES_PER_S = 50
+"""Messages of a server in a second that it may send for long."""
 MCP_ERRORS_BYTES = 4096
 """Bytes of what a server wrote to its error output last that are kept, to be shown if it fails."""
 MCP_BACKOFF_S = 1.0
@@ -268,7 +270,23 @@ MCP_BACKOFF_MAX_S = 60.0
 MCP_PAGES_MAX = 50
 """Pages of a list of a server that are read."""
 MCP_TOOLS_MAX = 512
-"""Tools of one server; further ones are left out."""
+"""Tools of one server; further ones are left out. The same holds for prompts and for resources."""
+MCP_NAME_CHARS_MAX = 256
+"""Characters of the name of a tool, a prompt or a resource of a server; one with more is left out."""
+MCP_DESCRIPTION_CHARS_MAX = 8192
+"""Characters of a description of a server that models and users are shown."""
+MCP_SCHEMA_BYTES_MAX = 64 * 1024
+"""Bytes of the schema of a tool of a server. A larger one is left out: the tool then takes any input."""
+MCP_SCHEMA_DEPTH_MAX = 64
+"""How deep such a schema is nested at the most."""
+MCP_TOOLS_BYTES_MAX = 512 * 1024
+"""Bytes of the descriptions and schemas of one server; tools beyond that are left out."""
+MCP_INSTRUCTIONS_CHARS_MAX = 16 * 1024
+"""Characters of the instructions of one server."""
+MCP_RELEARN_S = 1.0
+"""Seconds from one question about what a server offers to the next, however often it says that this has changed."""
+MCP_RESOURCE_CHARS_MAX = 256 * 1024
+"""Characters of a text of a server that a prompt is given."""
 
 # Snapshots.
 

@@ -5,11 +5,19 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from turnkeeper.core.limits import MCP_BACKOFF_MAX_S, MCP_BACKOFF_S
+from turnkeeper.core.limits import (
+    MCP_BACKOFF_MAX_S,
+    MCP_BACKOFF_S,
+    MCP_MESSAGES_BURST,
+    MCP_MESSAGES_PER_S,
+    MCP_RESOURCE_CHARS_MAX,
+    MEDIA_BYTES_MAX,
+)
 from turnkeeper.model.value import Json, JsonObject, encode
 
 NAME_MAX: Final = 64
 """Characters of a name that every provider takes."""
+_ESCAPE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
 _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -33,6 +41,21 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
     return named
 
 
+def offer_names(server: str, names: Iterable[str]) -> dict[str, str]:
+    """Prompts or resources by what users call them: ``server:name``, as opencode does."""
+    named: dict[str, str] = {}
+    for one in sorted(set(names)):
+        name = f"{sanitised(server)}:{sanitised(one)}"
+        is_long = len(name) > 2 * NAME_MAX
+        named[_hashed(name, f"{server}\0{one}") if is_long or name in named else name] = one
+    return named
+
+
+def printable(text: str) -> str:
+    """A text without what steers a terminal, and without lone surrogates."""
+    return "".join(one for one in _ESCAPE.sub("", text) if one.isprintable() or one in "\n\t").strip()
+
+
 def _hashed(name: str, whole: str) -> str:
     return f"{name[: NAME_MAX - 9]}_{sha256(whole.encode()).hexdigest()[:8]}"
 
@@ -40,6 +63,22 @@ def _hashed(name: str, whole: str) -> str:
 def backoff_s(failures: int) -> float:
     """How long a server that failed so often in a row is left alone."""
     return min(MCP_BACKOFF_MAX_S, MCP_BACKOFF_S * (1 << max(0, min(failures, 30) - 1)))
+
+
+class MessageBudget:
+    """Counts the messages of a server: many at once or some for long, but not many for long.
+
+    It does not go by the number in a second alone, because a busy machine takes only few in each.
+    """
+
+    def __init__(self) -> None:
+        self._left, self._at = float(MCP_MESSAGES_BURST), 0.0
+
+    def exceeded(self, messages: float, now: float) -> str | None:
+        """Why these are too many; None if they are not."""
+        self._left = min(MCP_MESSAGES_BURST, self._left + (now - self._at) * MCP_MESSAGES_PER_S) - messages
+        self._at = now
+        return None if self._left >= 0 else f"it sent more than {MCP_MESSAGES_BURST} messages without a pause"
 
 
 class McpFile(NamedTuple):
@@ -72,6 +111,52 @@ def output(result: JsonObject) -> McpOutput:
         texts = [encode(structured).decode()]
     said = "\n\n".join(texts) or ("" if files else "(no output)")
     return McpOutput(said, files, result.get("isError") is True)
+
+
+def prompt_output(result: JsonObject) -> McpOutput:
+    """A result of ``prompts/get``: the texts of its messages, line by line, and files beside them."""
+    messages = result.get("messages")
+    contents = [one.get("content") for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    blocks = [one for one in contents if isinstance(one, dict)]
+    texts = [text for block in blocks if (text := _text(block))]
+    return McpOutput("\n".join(texts)[:MCP_RESOURCE_CHARS_MAX], tuple(file for one in blocks for file in _files(one)))
+
+
+class ResourcePiece(NamedTuple):
+    """A piece of a resource: a text, or a file with a text about it."""
+
+    text: str
+    file: McpFile | None = None
+
+
+ATTACHED: Final = frozenset({"application/pdf", "image/gif", "image/jpeg", "image/png", "image/webp"})
+
+
+def resource_pieces(result: JsonObject, mime: str, filename: str | None) -> tuple[ResourcePiece, ...]:
+    """A result of ``resources/read`` for a model. Files that no model takes are only named."""
+    contents = result.get("contents")
+    blocks = [one for one in contents if isinstance(one, dict)] if isinstance(contents, list) else []
+    return tuple(piece for block in blocks for piece in _pieces(block, mime, filename))
+
+
+def _pieces(block: JsonObject, mime: str, filename: str | None) -> Iterator[ResourcePiece]:
+    name = filename or _word(block.get("uri")) or "resource"
+    match block:
+        case {"text": str(text)} if text:
+            cut = len(text) - MCP_RESOURCE_CHARS_MAX
+            yield ResourcePiece(
+                text if cut <= 0 else f"{text[:MCP_RESOURCE_CHARS_MAX]}\n[{cut} characters are left out]"
+            )
+        case {"blob": str(blob)}:
+            kind = _word(block.get("mimeType")) or mime
+            size = len(blob) * 3 // 4 - blob[-2:].count("=")
+            if kind not in ATTACHED:
+                yield ResourcePiece(f"[{name} is left out: files of the type {kind} cannot be attached]")
+            elif size > MEDIA_BYTES_MAX:
+                yield ResourcePiece(f"[{name} is left out: it has {size} bytes, which is too much]")
+            else:
+                file = McpFile(kind, f"data:{kind};base64,{blob}", name)
+                yield ResourcePiece(f"[{name} is attached]", file)
 
 
 def _text(block: JsonObject) -> str | None:

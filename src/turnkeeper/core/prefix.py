@@ -1,6 +1,6 @@
 """Prefixes: measures how many bytes of the previous request each request repeats. In an epoch it should be all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from turnkeeper.core.limits import CACHE_KEPT_S
@@ -28,13 +28,14 @@ def measure(
     rewritten: str | None = None,
     meter: "Meter | None" = None,
     changes: tuple[str, ...] = (),
+    servers: Mapping[str, str] | None = None,
 ) -> Prefix:
     """How much of the request ``before`` a request repeats. Its last ``passing`` messages are in no later request.
 
     A request is hashed piece by piece in the order of a provider's cache: tools, system, then each message. ``encoded``
     is the JSON of its first messages. ``rewritten`` is the reason of an event that changed the history since.
     ``meter`` keeps the hashes of the previous request, so that repeated pieces are not hashed again. ``changes`` are
-    those of plugins, which may be the cause.
+    those of plugins, which may be the cause; so may MCP servers be, of which ``servers`` has a hash of the tools.
     """
     meter = meter or Meter()
     front = (meter.head(request), *(encode(text) for text in request.system))
@@ -55,6 +56,7 @@ def measure(
         tools=marks[1],
         system=marks[len(front)],
         changes=changes,
+        servers=dict(servers or {}),
     )
     if before is None:
         return prefix.but(cause=_began(epoch))
@@ -132,10 +134,17 @@ def _cause(prefix: Prefix, before: Prefix, epoch: Epoch, rewritten: str | None) 
     if prefix.model != before.model:
         return MODEL
     if prefix.tools != before.tools:
-        return _with_culprit(TOOLS, "tools", prefix, before)
+        return _with_culprit(_with_server(TOOLS, prefix, before), "tools", prefix, before)
     if prefix.system != before.system:
         return _with_culprit(SYSTEM, "system", prefix, before)
     return rewritten or _with_culprit(HISTORY, "messages", prefix, before)
+
+
+def _with_server(cause: str, prefix: Prefix, before: Prefix) -> str:
+    """A cause with the MCP servers that offer other tools than before."""
+    now, then = prefix.servers, before.servers
+    names = sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
+    return f"{cause}, by the MCP server {', '.join(names)}" if names else cause
 
 
 def _with_culprit(cause: str, what: str, prefix: Prefix, before: Prefix) -> str:

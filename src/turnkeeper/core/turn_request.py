@@ -7,7 +7,7 @@
 | any other | auto | the agent's | |
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -37,6 +37,8 @@ class TurnInputs(msgspec.Struct, frozen=True):
     tools: tuple[ToolDefinition, ...]
     output_max: int | None = None
     """Tokens that the answer may have; None if the model's limits are unknown."""
+    servers: Mapping[str, str] = {}
+    """A hash of the tools of each MCP server, by its name."""
 
     @property
     def rewritten(self) -> str | None:
@@ -82,6 +84,7 @@ class PreparedRequest(msgspec.Struct, frozen=True):
             passing=passing if passing and tuple(last) == tuple(now) else 0,
             rewritten=self.inputs.rewritten,
             changes=changes,
+            servers=self.inputs.servers,
         )
         return msgspec.structs.replace(self, request=request, prefix=prefix)
 
@@ -116,6 +119,7 @@ def build_request(inputs: TurnInputs, lowered: Lowered, text: Callable[[str], st
         encoded=lowered.encoded,
         rewritten=inputs.rewritten,
         meter=lowered.meter,
+        servers=inputs.servers,
     )
     return PreparedRequest(inputs, request, prefix, lowered)
 

@@ -91,3 +91,5 @@ class Prefix(Value):
     """The mark after the baseline."""
     changes: tuple[str, ...] = ()
     """What plugins changed in the request, each as ``plugin: what``."""
+    servers: dict[str, str] = {}
+    """A hash of the tools of each MCP server in the request, by its name."""

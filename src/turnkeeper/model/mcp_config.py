@@ -15,7 +15,15 @@ class McpOAuthConfig(Setting):
     client_secret: str | None = msgspec.field(default=None, name="clientSecret")
     """Its secret. Example: `"{env:CLIENT_SECRET}"`"""
     scope: str | None = None
-    """What is asked for. Example: `"tools:read"`"""
+    """What is asked for. Default: what the server proposes. Example: `"tools:read"`"""
+    callback_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] | None = msgspec.field(
+        default=None, name="callbackPort"
+    )
+    """The port of this machine that the browser comes back to. Default: any that is free. Example: `19876`"""
+    redirect_uri: str | None = msgspec.field(default=None, name="redirectUri")
+    """The address that the browser comes back to, if it is not that port. Example:
+    `"https://example.com/callback"`
+    """
 
 
 class McpConfig(Setting):
@@ -36,7 +44,7 @@ class McpConfig(Setting):
     headers: dict[str, str] = {}
     """Headers of each request to it. Default: none. Example: `{"Authorization": "Bearer {env:TOKEN}"}`"""
     oauth: bool | McpOAuthConfig | None = None
-    """Read for opencode; logging in by OAuth is not there yet, so use `headers`. Example: `false`"""
+    """How to log in to it; `false`: not by OAuth. Default: as the server says. Example: `{"clientId": "my-client"}`"""
     enabled: bool | None = None
     """`false`: not used. Default: `true`."""
     timeout: Annotated[int, msgspec.Meta(ge=1)] | None = None

@@ -21,6 +21,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.context import Epoch, Unavailable
+from turnkeeper.model.mcp import McpInstructions
 from turnkeeper.model.message import ContextUpdate, Message
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.skill import Skill
@@ -50,6 +51,7 @@ class Boundary(msgspec.Struct, frozen=True):
         instructions: tuple[str, ...] = (),
         skills: tuple[Skill, ...] = (),
         rules: Ruleset = (),
+        served: tuple[McpInstructions, ...] = (),
         timezone: str | None = None,
         plugins: Iterable[ContextComponent] = (),
     ) -> tuple[Epoch, History]:
@@ -75,6 +77,7 @@ class Boundary(msgspec.Struct, frozen=True):
             instructions=instructions,
             skills=skills,
             rules=rules,
+            served=served,
             nested=view.instructions,
             begins=reason_to_begin(view.epoch, now) is not None,
         )

@@ -21,6 +21,8 @@ class CommandPlaces(NamedTuple):
     skills: Sequence[Skill] = ()
     plugins: Sequence[Command] = ()
     """Those that plugins registered."""
+    served: Sequence[Command] = ()
+    """The prompts of MCP servers."""
 
 
 def known_commands(places: CommandPlaces) -> dict[str, Command]:
@@ -54,6 +56,11 @@ def _plugged(places: CommandPlaces) -> Iterable[Command]:
     return places.plugins
 
 
+def _served(places: CommandPlaces) -> Iterable[Command]:
+    """Before those of files: a server does not take the place of a command that the user wrote."""
+    return places.served
+
+
 def _configured(places: CommandPlaces) -> Iterable[Command]:
     """The commands of the configuration and of markdown files. Untrusted ones are not among the settings."""
     for name, given in places.settings.config.command.items():
@@ -81,7 +88,7 @@ SOURCES: Final[tuple[Callable[[CommandPlaces], Iterable[Command]], ...]] = (
     _actions,
     _built_in,
     _plugged,
+    _served,
     _configured,
-    # Prompts of MCP servers come here.
 )
 """Where commands come from, weakest first."""

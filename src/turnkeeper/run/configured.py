@@ -16,7 +16,6 @@ from turnkeeper.core.agents import agents, default_agent, default_agent_problem,
 from turnkeeper.core.limits import SETTINGS_POLL_S
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.command import Command
 from turnkeeper.model.config import Config
 from turnkeeper.model.message import ModelChoice, model_choice
 from turnkeeper.model.plugin import PluginStatus
@@ -29,7 +28,6 @@ from turnkeeper.plugins.settings import PluggedSettings
 from turnkeeper.providers import choice
 from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.refresh import catalogue_file
-from turnkeeper.run.commands import CommandPlaces, known_commands
 from turnkeeper.run.toolboxes import Toolboxes
 from turnkeeper.workspace import auth, sandbox
 from turnkeeper.workspace.config import LoadedSettings, ProgramSettings
@@ -152,12 +150,6 @@ class ConfiguredDirectories:
             for place in list(self._places.values()):
                 with suppress(Invalid):  # The next turn says so.
                     self.config(place)
-
-    async def commands(self, place: ProjectPlace) -> dict[str, Command]:
-        """The commands of a place, by name. Raises Invalid if the configuration is wrong."""
-        await self._plug(place)
-        skills, loaded = await self.skills(place), self.settings(place.directory, place.worktree)
-        return known_commands(CommandPlaces(loaded, skills.skills, self.plugins.commands(place.directory, loaded)))
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:
         """The model of a prompt that names none."""

@@ -17,6 +17,7 @@ from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.command import Command
 from turnkeeper.model.config import AskConfig, Config
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Rule, Ruleset
@@ -29,8 +30,10 @@ from turnkeeper.providers import choice
 from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
+from turnkeeper.run.commands import CommandPlaces, known_commands
 from turnkeeper.run.configured import ConfiguredDirectories
 from turnkeeper.run.delegation import Delegating
+from turnkeeper.run.mcp_places import McpPlaces
 from turnkeeper.run.toolboxes import Toolboxes
 from turnkeeper.run.turn_snapshots import OpenRepository, no_snapshots
 from turnkeeper.tools.output import Bounds
@@ -44,6 +47,7 @@ from turnkeeper.workspace.config import ProgramSettings
 from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
+from turnkeeper.workspace.mcp_logins import McpLogins
 from turnkeeper.workspace.mcp_server import McpServer
 from turnkeeper.workspace.mcp_servers import McpServers
 from turnkeeper.workspace.outputs import OutputFiles
@@ -67,6 +71,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     provider: Callable[[ModelInfo], Provider]
     instructions: tuple[str, ...] = ()
     skills: tuple[Skill, ...] = ()
+    servers: tuple[McpServer, ...] = ()
+    """The MCP servers, connected or not."""
     timezone: str | None = None
     window: Window = msgspec.field(default_factory=Window)
     bounds: Callable[[str], Bounds] = lambda session_id: Bounds()
@@ -123,7 +129,9 @@ class Directories(ConfiguredDirectories):
         )
         self._transport, self._outputs, self._snapshots = transport, outputs, snapshots
         self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)
-        self._reads, self._language_servers, self._mcp = ReadFiles(), LanguageServers(group), McpServers(group)
+        self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
+        self.mcp = McpPlaces(McpServers(group, logins=McpLogins.of(environ)), self._mcp_setting)
+        """The MCP servers of places."""
         self._providers: dict[bytes, Provider] = {}
 
     async def setup(self, place: ProjectPlace) -> DirectorySetup:
@@ -132,7 +140,7 @@ class Directories(ConfiguredDirectories):
         config, catalog, known = self.config(place)
         credentials, skills = self._auth.read(), await self.skills(place)
         environ = self._command_environ(config, catalog)
-        servers = await self._mcp.ready(place.directory, config, environ)
+        servers = await self.mcp.all.ready(place.directory, config, environ)
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
@@ -140,6 +148,7 @@ class Directories(ConfiguredDirectories):
         return DirectorySetup(
             agents=known,
             toolbox=await self._toolboxes.of(place, servers, tuple(plugins.contributed.tools)),
+            servers=servers,
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
             instructions=config.instructions,
@@ -164,10 +173,9 @@ class Directories(ConfiguredDirectories):
             plugins=plugins,
         )
 
-    async def mcp(self, place: ProjectPlace) -> tuple[McpServer, ...]:
-        """The MCP servers of a place, once they are connected or have failed. Raises Invalid."""
+    def _mcp_setting(self, place: ProjectPlace) -> tuple[Config, Mapping[str, str]]:
         config, catalog, _ = self.config(place)
-        return await self._mcp.ready(place.directory, config, self._command_environ(config, catalog))
+        return config, self._command_environ(config, catalog)
 
     def _command_environ(self, config: Config, catalog: Catalog) -> Mapping[str, str]:
         """What programs are run with that the user did not call."""
@@ -242,6 +250,13 @@ class Directories(ConfiguredDirectories):
             bytes_max=given.max_bytes or OUTPUT_BYTES_MAX,
             keep=partial(self._outputs.keep, session_id=session_id) if self._outputs is not None else None,
         )
+
+    async def commands(self, place: ProjectPlace) -> dict[str, Command]:
+        """The commands of a place, by name. Raises Invalid if the configuration is wrong."""
+        await self._plug(place)
+        skills, loaded = await self.skills(place), self.settings(place.directory, place.worktree)
+        plugged, served = self.plugins.commands(place.directory, loaded), await self.mcp.commands(place)
+        return known_commands(CommandPlaces(loaded, skills.skills, plugged, served))
 
     def _provider(self, endpoint: Endpoint) -> Provider:
         key = encode(endpoint)

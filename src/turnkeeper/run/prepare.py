@@ -28,6 +28,7 @@ from turnkeeper.run.plan_mode import remind
 from turnkeeper.run.settlements import Settlements, TurnSetting
 from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.store import Store
+from turnkeeper.tools.mcp_tools import instructions
 from turnkeeper.workspace.project import ProjectPlace, check_not_grown, stored_place
 
 
@@ -82,12 +83,14 @@ class Preparation(msgspec.Struct, frozen=True):
             instructions=setup.instructions,
             skills=setup.skills if SKILL in toolbox.names else (),
             rules=rules,
+            served=instructions(setup.servers, toolbox.names),
             timezone=setup.timezone,
             plugins=setup.plugins.contributed.components,
         )
         output_max = answer_max(model.limits, setup.window)
         tools, described = await changed_tools(setup.plugins, toolbox.definitions(), pen.session_id)
-        inputs = TurnInputs(view, history, action, user, model, agent, epoch, tools, output_max)
+        servers = {one.name: one.tools_hash for one in setup.servers if one.is_on and one.tools}
+        inputs = TurnInputs(view, history, action, user, model, agent, epoch, tools, output_max, servers)
         ready = await self.fitter.fit(pen, inputs, setup.window, message.time.created)
         if ready is None:
             return

@@ -14,13 +14,15 @@ from turnkeeper.server.names import directory_fault
 from turnkeeper.server.response import HttpResponse, json
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import StoreFull, StoreUnavailable
+from turnkeeper.workspace.mcp_login import NotOffered
 
 log = logging.getLogger(__name__)
 
 RequestPart: TypeAlias = Literal["Payload", "Params", "Query"]
-Thing: TypeAlias = Literal["Message", "Permission", "Provider", "Question", "Session"]
+Thing: TypeAlias = Literal["McpServer", "Message", "Permission", "Provider", "Question", "Session"]
 
 _KEYS: Final[Mapping[Thing, str]] = {
+    "McpServer": "name",
     "Message": "messageID",
     "Permission": "requestID",
     "Provider": "providerID",
@@ -137,7 +139,9 @@ def _body(name: str, *, is_second: bool, **data: str) -> object:
 def _first(error: Refusal, params: Mapping[str, str]) -> object:
     message = str(error)
     match error:
-        case Missing(thing="Permission" | "Question" as thing, name=name):
+        case NotOffered():
+            return {"error": message}
+        case Missing(thing="McpServer" | "Permission" | "Question" as thing, name=name):
             return {"_tag": f"{thing}NotFoundError", _KEYS[thing]: name, "message": message}
         case NotFound():
             return {"name": "NotFoundError", "data": {"message": message}}

@@ -2,7 +2,7 @@
 
 | URL | Stored parts |
 |---|---|
-| a resource of a server | a notice, and the unchanged part |
+| a resource of a server | a notice, its texts, its images and documents; a notice alone if it cannot be read |
 | ``data:`` with text | the call, the text, the part |
 | ``data:`` with an image | the image, within the limits |
 | ``file:`` of text or of a directory | the call, its output, the part (or the image that the tool found) |
@@ -15,7 +15,7 @@ refused, and so is a path instead of a URL.
 
 import os
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ import msgspec
 from anyio import to_thread
 
 from turnkeeper.core.limits import IMAGE_READ_MAX, MEDIA_BYTES_MAX
+from turnkeeper.core.mcp import resource_pieces
 from turnkeeper.model.parts import FilePart, Part, TextPart
 from turnkeeper.model.parts.file import ResourceSource, SymbolSource
 from turnkeeper.model.prompt import FileInput
@@ -36,6 +37,7 @@ from turnkeeper.tools.reads import SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import ToolContext, ToolFailure, ToolOutput
 from turnkeeper.workspace import files, images
+from turnkeeper.workspace.mcp_connection import McpFailure
 from turnkeeper.workspace.project import ProjectPlace
 
 DIRECTORY: Final = "application/x-directory"
@@ -56,6 +58,8 @@ class Attaching(msgspec.Struct, frozen=True):
     met: Callable[[Path], None] = lambda _: None
     reads: SessionReads = msgspec.field(default_factory=SessionReads)
     """Told of what the model is shown, so that it may change it without reading it again."""
+    resource: Callable[[str, str], Awaitable[JsonObject]] | None = None
+    """Reads a resource of an MCP server, by the name of the server and the address. Raises McpFailure."""
 
     async def attach(self, part: FileInput) -> list[Part]:
         """The stored parts of a file. Raises Invalid for a path, and for an image that no model accepts."""
@@ -64,8 +68,7 @@ class Attaching(msgspec.Struct, frozen=True):
         if not colon:
             raise Invalid(f"{part.url!r:.200} is no address of a file; write {self._address(part)!r:.400}")
         if isinstance(part.source, ResourceSource):
-            server, uri = part.source.client_name, part.source.uri
-            return [self.said(f"{uri} cannot be read: no server named {server!r} is connected."), self._kept(part)]
+            return await self._from_server(part, part.source)
         if scheme == "file":
             return await self._from_disk(part)
         if scheme == "data" and is_textual(part.mime):
@@ -111,6 +114,26 @@ class Attaching(msgspec.Struct, frozen=True):
         except ValueError as error:
             said = self.said(f"The attached text cannot be read: {error}.")
         return [self._called(ReadArguments(file_path=_name(part))), said, self._kept(part, mime=TEXT)]
+
+    async def _from_server(self, part: FileInput, source: ResourceSource) -> list[Part]:
+        server, uri = source.client_name, source.uri
+        try:
+            if self.resource is None:
+                raise McpFailure(f"no server named {server!r} is connected")
+            result = await self.resource(server, uri)
+        except McpFailure as failure:
+            return [self.said(f"{uri} cannot be read: {failure}"), self._kept(part)]
+        found: list[Part] = [self.said(f"The resource {uri} of the MCP server {server} was read for the user:")]
+        for piece in resource_pieces(result, part.mime, part.filename):
+            found.append(self.said(piece.text))
+            if piece.file is not None:
+                own = part.but(mime=piece.file.mime, url=piece.file.url, filename=piece.file.filename)
+                try:
+                    is_image = own.mime.startswith("image/")
+                    found.append(await self._image(own, _content(own), _name(own)) if is_image else self._kept(own))
+                except Invalid as refusal:  # The user cannot help it.
+                    found[-1] = self.said(f"[{piece.file.filename} is left out: {refusal}]")
+        return found
 
     async def _from_disk(self, part: FileInput) -> list[Part]:
         address = read_file_url(part.url)

@@ -107,6 +107,8 @@ class _Expansion:
 
     async def prompt(self) -> Prompt:
         """The prompt that the command expands to."""
+        if self._command.source == "mcp":
+            return await self._served()
         found = expansion(self._command, self._call.arguments)
         shell = [piece for piece in found if isinstance(piece, ShellPiece)]
         outputs = await self._outputs(shell) if shell else []
@@ -114,8 +116,22 @@ class _Expansion:
         if not text:
             raise Invalid(f"the command {self._call.command!r} has an empty template; give it arguments")
         own = said(self._command, found, self._call.arguments)
-        named = await mentioned(own, self._place, self._config.agents, self._runtime.home)
+        named = await self._mentioned(own)
         return self._subtask(text, named) if self._is_subtask else self._plain(text, named)
+
+    async def _served(self) -> Prompt:
+        """The prompt of an MCP server. It is text: nothing in it is replaced, run or attached."""
+        name, arguments = self._call.command, self._call.arguments
+        found = await self._runtime.directories.mcp.prompt(self._place, name, arguments)
+        text = joined([found.text], (), self._call.input)
+        files = [FileInput(mime=file.mime, url=file.url, filename=file.filename) for file in found.files]
+        if not text and not files:
+            raise Invalid(f"the MCP server gave nothing for {name!r}")
+        return self._plain(text or name, [*files, *await self._mentioned(arguments)])
+
+    async def _mentioned(self, text: str) -> list[PartInput]:
+        directories = self._runtime.directories
+        return await mentioned(text, self._place, self._config.agents, self._runtime.home, directories.mcp)
 
     @property
     def _is_subtask(self) -> bool:

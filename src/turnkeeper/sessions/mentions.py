@@ -1,4 +1,4 @@
-"""Mentions in a text: ``@name`` becomes the file or folder of that name, or else the agent.
+"""Mentions in a text: ``@name`` becomes the file or folder of that name, or else the agent, or a resource.
 
 | Mention | Part |
 |---|---|
@@ -6,6 +6,7 @@
 | ``@path#10``, ``@path#10-20`` | these lines of the file; also ``@path:10``, ``@path:10-20`` |
 | ``@path#Symbol`` | the file, with a note about which symbol of it is meant |
 | ``@agent`` | the agent |
+| ``@server:name``, ``@server:address`` | the resource of an MCP server |
 """
 
 import os
@@ -17,7 +18,10 @@ from typing import Final
 from anyio import to_thread
 
 from turnkeeper.core.mentions import mentions
+from turnkeeper.model.parts.base import Mention
+from turnkeeper.model.parts.file import ResourceSource
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, TextInput
+from turnkeeper.run.mcp_places import McpPlaces
 from turnkeeper.sessions.attach import DIRECTORY, TEXT
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -26,24 +30,52 @@ SYMBOL: Final = "The user means the symbol {symbol} of {file}. The whole file is
 _LINES: Final = re.compile(r"L?([1-9]\d{0,8})(?:-L?([1-9]\d{0,8}))?")
 
 
-async def mentioned(text: str, place: ProjectPlace, agents: Container[str], home: Path) -> list[PartInput]:
-    """The files, folders and agents that a text mentions, as parts of a prompt."""
-    return await to_thread.run_sync(_mentioned, text, place, agents, home) if "@" in text else []
+async def mentioned(
+    text: str, place: ProjectPlace, agents: Container[str], home: Path, servers: McpPlaces | None = None
+) -> list[PartInput]:
+    """The files, folders, agents and resources that a text mentions, as parts of a prompt."""
+    if "@" not in text:
+        return []
+    found = await to_thread.run_sync(_mentioned, text, place, agents, home)
+    for name in mentions(text) if servers is not None else ():
+        if name not in found and ":" in name and (offered := await _offered(servers, place, name, text)) is not None:
+            found[name] = [offered]
+    return [part for parts in found.values() for part in parts]
 
 
 async def with_mentions(
-    parts: Sequence[PartInput], place: ProjectPlace, agents: Container[str], home: Path
+    parts: Sequence[PartInput],
+    place: ProjectPlace,
+    agents: Container[str],
+    home: Path,
+    servers: McpPlaces | None = None,
 ) -> tuple[PartInput, ...]:
     """The parts of a prompt; each text that wants it is followed by what it mentions."""
     found: list[PartInput] = []
     for part in parts:
         found.append(part)
         if isinstance(part, TextInput) and part.mentions:
-            found += await mentioned(part.text, place, agents, home)
+            found += await mentioned(part.text, place, agents, home, servers)
     return tuple(found)
 
 
-def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home: Path) -> list[PartInput]:
+async def _offered(servers: McpPlaces | None, place: ProjectPlace, name: str, text: str) -> FileInput | None:
+    """The resource of a server that is meant by a name."""
+    for one in dict.fromkeys((name, name.rstrip(CLOSING))):
+        found = await servers.mentioned(place, one) if servers is not None else None
+        if found is not None:
+            server, resource = found
+            said, start = f"@{one}", text.index(f"@{one}")
+            source = ResourceSource(
+                client_name=server.name,
+                uri=resource.uri,
+                text=Mention(value=said, start=start, end=start + len(said)),
+            )
+            return FileInput(mime=resource.mime_type or TEXT, filename=resource.name, url=resource.uri, source=source)
+    return None
+
+
+def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home: Path) -> dict[str, list[PartInput]]:
     found: dict[str, list[PartInput]] = {}
     for called in mentions(template):
         # Punctuation after a name usually ends the sentence, unless a file has it in its name.
@@ -52,7 +84,7 @@ def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home:
             if parts:
                 found.setdefault(name, parts)
                 break
-    return [part for parts in found.values() for part in parts]
+    return found
 
 
 def _named(name: str, place: ProjectPlace, agents: Container[str], home: Path) -> list[PartInput]:

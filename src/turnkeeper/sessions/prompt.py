@@ -1,6 +1,7 @@
 """Admit a prompt: resolve its parts, choose agent and model, and record it."""
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -141,13 +142,15 @@ def _settings(session: Session, prompt: Prompt) -> _Settings:
 async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str) -> _Resolved:
     place, config = await runtime.directories.resolve(session.directory)
     who = config.agent(prompt.agent or session.agent)
-    given = await with_mentions(prompt.parts, place, config.agents, runtime.home)
+    given = await with_mentions(prompt.parts, place, config.agents, runtime.home, runtime.directories.mcp)
     # Image limits are only needed for files, and the toolbox only for mentions of agents.
     named = [type(part) for part in given]
     limits = limits_of(config.config.attachment.image) if FileInput in named else LIMITS
     read: list[Path] = []
     reads = runtime.directories.reads(session.id)
-    resolution = Resolution(store.mint, Attaching(session.id, message_id, place, limits, met=read.append, reads=reads))
+    resource = partial(runtime.directories.mcp.read, place)
+    attaching = Attaching(session.id, message_id, place, limits, met=read.append, reads=reads, resource=resource)
+    resolution = Resolution(store.mint, attaching)
     if AgentInput in named or SubtaskInput in named:
         setup = await runtime.directories.setup(place)
         rules = merge(who.permission, mentioned([part.name for part in given if isinstance(part, AgentInput)]))

@@ -1,10 +1,11 @@
 """The tools of MCP servers as tools that models may call, under the names that opencode gives them."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 
 from turnkeeper.core.mcp import output, tool_names
-from turnkeeper.model.mcp import McpTool
+from turnkeeper.model.mcp import McpInstructions, McpTool
+from turnkeeper.tools.mcp_resources import resource_tools
 from turnkeeper.tools.tool import AnyInput, AnyTool, Attachment, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.workspace.mcp_connection import McpFailure
 from turnkeeper.workspace.mcp_server import McpServer
@@ -15,6 +16,7 @@ class McpTools:
 
     def __init__(self) -> None:
         self._made: dict[McpServer, tuple[tuple[McpTool, ...], tuple[AnyTool, ...]]] = {}
+        self._of_resources: tuple[tuple[McpServer, ...], tuple[AnyTool, ...]] = ((), ())
 
     def of(self, servers: Sequence[McpServer]) -> tuple[AnyTool, ...]:
         """The tools of these servers. One that is switched off has none."""
@@ -25,12 +27,33 @@ class McpTools:
             if known is None or known[0] is not offered:
                 known = self._made[server] = offered, _tools(server, offered)
             made += known[1]
-        return tuple(made)
+        return (*made, *self._resources(servers))
+
+    def _resources(self, servers: Sequence[McpServer]) -> tuple[AnyTool, ...]:
+        """The tools for resources, if one of the servers has some."""
+        having = tuple(one for one in servers if one.is_on and (one.offers.resources or one.offers.templates))
+        if having != self._of_resources[0]:
+            self._of_resources = having, resource_tools(having) if having else ()
+        return self._of_resources[1]
 
     def forget_closed(self) -> None:
         """Let go of the tools of servers that nobody uses any more."""
         for server in [one for one in self._made if one.is_closed]:
             del self._made[server]
+        if any(one.is_closed for one in self._of_resources[0]):
+            self._of_resources = (), ()
+
+
+def instructions(servers: Sequence[McpServer], visible: Container[str]) -> tuple[McpInstructions, ...]:
+    """What the servers say that are used; nothing of those whose tools the model cannot see."""
+    return tuple(
+        McpInstructions(server=server.name, text=server.offers.instructions)
+        for server in servers
+        if server.is_on and server.offers.instructions
+        # A server without tools has prompts or resources, which the user names.
+        if not server.tools
+        or any(name in visible for name in tool_names(server.name, [one.name for one in server.tools]))
+    )
 
 
 def _tools(server: McpServer, offered: Sequence[McpTool]) -> tuple[AnyTool, ...]:
@@ -48,7 +71,7 @@ def _tool(server: McpServer, name: str, offered: McpTool) -> AnyTool:
         permission=name,
         # What a server elsewhere does, it does not do to files here.
         read_only=offered.read_only or server.config.url is not None,
-        schema={"type": "object", "properties": {}, **offered.schema},
+        schema=offered.schema,
     )
 
 

@@ -1,16 +1,15 @@
-"""A connection to an MCP server: what is known of it while it lasts, news that it brings, and the way over HTTP."""
+"""A connection to an MCP server: what is known of it while it lasts, and news that it brings."""
 
 import logging
 import math
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from turnkeeper.core.mcp import printable
+
 if TYPE_CHECKING:
     from mcp.client import Client, IncomingMessage
-    from mcp.client._transport import TransportStreams
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +29,11 @@ class Connection:
         self.broken = anyio.Event()
         self.reason = ""
         self.http_status: int | None = None
+        """That of the last answer over HTTP."""
+        self.wants_login = False
+        """Whether a user has to agree before calls can be made."""
         self.changed = anyio.Event()
-        """Set when the server may offer other tools than before."""
+        """Set when the server may offer other things than before."""
 
     def breaks(self, reason: str) -> None:
         """Take note that no call will come through any more."""
@@ -47,17 +49,30 @@ def is_lost(error: Exception) -> bool:
     return not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED
 
 
+def is_unknown(error: Exception, http_status: int | None) -> bool:
+    """Whether a server over HTTP no longer knows the connection, or who calls. It has not looked at the call then."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import INVALID_REQUEST
+
+    if not isinstance(error, MCPError):
+        return False
+    return http_status == 401 or (http_status == 404 and error.code == INVALID_REQUEST)
+
+
 def import_package() -> None:
     """Import the package, which takes a good part of a second. Raises McpFailure if it is not installed."""
     try:
         import mcp.client  # noqa: F401 # Once imported it is at hand.
     except ImportError as error:
         raise McpFailure(MISSING) from error
+    # What fails is told to those who asked. The package would log it, too, with its stack and with what was sent.
+    for name in ("mcp.client", "client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 async def take_note(connection: Connection, message: "IncomingMessage") -> None:
     """Servers of older protocols tell of changes unasked."""
-    if "ToolListChanged" in type(message).__name__:
+    if "ListChanged" in type(message).__name__:
         connection.changed.set()
     await anyio.lowlevel.checkpoint()
 
@@ -66,11 +81,18 @@ async def listen(connection: Connection, client: "Client") -> None:
     """Servers of newer protocols tell of changes those who subscribe."""
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-    offered = client.server_capabilities.tools
-    if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or offered is None or not offered.list_changed:
+    if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return
+    able = client.server_capabilities
+    tools, prompts, resources = (
+        one is not None and one.list_changed is True for one in (able.tools, able.prompts, able.resources)
+    )
+    if not (tools or prompts or resources):
         return
     try:
-        async with client.listen(tools_list_changed=True) as changes:
+        async with client.listen(
+            tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+        ) as changes:
             connection.changed.set()  # What changed before the subscription is told nobody.
             async for _ in changes:
                 connection.changed.set()
@@ -78,27 +100,8 @@ async def listen(connection: Connection, client: "Client") -> None:
         log.debug("no news from the MCP server: %s", words(error))
 
 
-@asynccontextmanager
-async def http(
-    url: str, headers: Mapping[str, str], connect_s: float, connection: Connection
-) -> AsyncIterator["TransportStreams"]:
-    """The streams of an address."""
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
-    async def note(response: Any) -> None:  # The type of a response is that of the package, which is not imported.
-        connection.http_status = response.status_code
-
-    limits = httpx2.Timeout(connect_s, read=None)  # How long an answer may take is said by each call.
-    async with (
-        httpx2.AsyncClient(headers=dict(headers), timeout=limits, event_hooks={"response": [note]}) as client,
-        streamable_http_client(url, http_client=client) as streams,
-    ):
-        yield streams
-
-
 def words(error: BaseException) -> str:
     """What an error says; of several the first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error).strip()[:500] or type(error).__name__
+    return " ".join(printable(str(error)).split())[:500] or type(error).__name__

@@ -9,33 +9,40 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
 
 import anyio
 from anyio import to_thread
 
-from turnkeeper.core.limits import MCP_CALL_MAX_S, MCP_CALL_S, MCP_PAGES_MAX, MCP_START_S, MCP_TOOLS_MAX
+from turnkeeper.core.limits import MCP_CALL_S, MCP_RELEARN_S, MCP_START_S
 from turnkeeper.core.mcp import backoff_s
 from turnkeeper.model.config import McpConfig
-from turnkeeper.model.mcp import McpConnected, McpDisabled, McpFailed, McpNeedsAuth, McpStatus, McpTool
-from turnkeeper.model.value import JsonObject
-from turnkeeper.model.version import __version__
-from turnkeeper.workspace.mcp_connection import (
-    Connection,
-    McpFailure,
-    http,
-    import_package,
-    is_lost,
-    listen,
-    take_note,
-    words,
+from turnkeeper.model.mcp import (
+    McpConnected,
+    McpDisabled,
+    McpFailed,
+    McpNeedsAuth,
+    McpOffers,
+    McpStatus,
+    McpTool,
 )
+from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.model.version import __version__
+from turnkeeper.workspace.mcp_call import Extend, McpUnknown, asked
+from turnkeeper.workspace.mcp_connection import Connection, McpFailure, import_package, listen, take_note, words
+from turnkeeper.workspace.mcp_http import http
+from turnkeeper.workspace.mcp_logins import McpLogins
+from turnkeeper.workspace.mcp_oauth import Asking, provider, settings_of
+from turnkeeper.workspace.mcp_offers import learn, renewed
 from turnkeeper.workspace.mcp_stdio import ErrorTail, stdio
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client import Client
     from mcp.client._transport import TransportStreams
+    from pydantic import BaseModel
 
 log = logging.getLogger(__name__)
 
@@ -46,32 +53,43 @@ NEEDS_AUTH: Final = frozenset({401, 403})
 Tell = Callable[[str], Awaitable[None]]
 """Told how a call is doing."""
 
+T = TypeVar("T")
+
 
 class McpPlace(NamedTuple):
-    """Where a server is run, and the limit of its calls if it has none of its own."""
+    """Where a server is run, the limit of its calls if it has none of its own, and what is known of logins."""
 
     directory: Path
     environ: Mapping[str, str]
     call_ms: int | None = None
+    logins: McpLogins | None = None
 
 
 class McpServer:
     """A server by its name and settings."""
 
     def __init__(
-        self, name: str, config: McpConfig, place: McpPlace, *, sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+        self,
+        name: str,
+        config: McpConfig,
+        place: McpPlace,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        start_s: float = MCP_START_S,
     ) -> None:
+        """``start_s`` is how long it has to start, unless its settings say otherwise."""
         self.name, self.config, self._place, self._sleep = name, config, place, sleep
-        self.tools: tuple[McpTool, ...] = ()
-        """What it offered last, in the order of names; the same object as long as nothing changes."""
-        self.instructions: str | None = None
+        self.offers = McpOffers()
+        """What it offered last."""
+        self.tools_hash = ""
+        """Tells one list of tools from another."""
         self.errors = ErrorTail()
         """What a program wrote last to its error output."""
         self.is_on = config.enabled is not False
         """Whether it is used. Its settings and the user say so."""
         self.is_closed = False
         self._rests_until = -math.inf
-        self._start_s = config.timeout / 1000 if config.timeout is not None else MCP_START_S
+        self._start_s = config.timeout / 1000 if config.timeout is not None else start_s
         given_ms = config.timeout or place.call_ms
         self._call_s = given_ms / 1000 if given_ms is not None else MCP_CALL_S
         self._status: McpStatus = McpFailed(error="it has not been started")
@@ -85,6 +103,16 @@ class McpServer:
     def status(self) -> McpStatus:
         """How the connection is now."""
         return self._status if self.is_on else McpDisabled()
+
+    @property
+    def tools(self) -> tuple[McpTool, ...]:
+        """The tools that it offered last, in the order of names; the same object as long as nothing changes."""
+        return self.offers.tools
+
+    def says(self, status: McpStatus) -> None:
+        """Take note of how it is, as somebody else found out who tried to log in."""
+        if not isinstance(self._status, McpConnected):
+            self._status = status
 
     # --- The connection ----------------------------------------------------------------------------------------
 
@@ -133,6 +161,15 @@ class McpServer:
             return
         if self._connection is not None:
             self._connection.breaks("it was disconnected")
+
+    async def renew(self) -> None:
+        """Connect anew, with the login that there is now; wait for the connection."""
+        if self._connection is not None:
+            self._connection.breaks("its login has changed")
+        if self.is_on:
+            self.want()
+            self._rested.set()
+            await self.wait_tried()
 
     def close(self) -> None:
         """End it for good."""
@@ -188,10 +225,11 @@ class McpServer:
             return
         was_useful = connection.client is not None and anyio.current_time() - connection.since > STABLE_S
         self._failures = 1 if was_useful else self._failures + 1
-        if connection.client is None and connection.http_status in NEEDS_AUTH:
+        if connection.client is None and (connection.wants_login or connection.http_status in NEEDS_AUTH):
             self._status = McpNeedsAuth()
-        else:
-            self._status = McpFailed(error=connection.reason)
+            log.warning("the MCP server %s wants a login: `turnkeeper mcp auth`", self.name)
+            return
+        self._status = McpFailed(error=connection.reason)
         log.warning("the MCP server %s failed: %s", self.name, connection.reason)
 
     @asynccontextmanager
@@ -210,7 +248,7 @@ class McpServer:
 
     def _transport(self, connection: Connection) -> "AbstractAsyncContextManager[TransportStreams]":
         if self.config.url is not None:
-            return http(self.config.url, self.config.headers, self._start_s, connection)
+            return http(self.config.url, self.config.headers, self._start_s, connection, self._auth(connection))
         environ = {**self._place.environ, **self.config.environment}
         directory = self._place.directory / (self.config.cwd or "")
         return stdio(self.config.command or (), directory, environ, self.errors, connection.breaks)
@@ -223,6 +261,23 @@ class McpServer:
             await connection.broken.wait()
             tasks.cancel_scope.cancel()
 
+    def _auth(self, connection: Connection) -> "httpx2.Auth | None":
+        """What gives requests a token; None without a login, and then the server says whether it wants one."""
+        logins = self._place.logins
+        if logins is None or self.config.url is None or settings_of(self.config) is None:
+            return None
+        login = logins.read(self.config.url)
+        if login is None or login.tokens is None:
+            return None
+
+        async def refuse(page: str = "") -> NoReturn:
+            connection.wants_login = True
+            raise McpFailure("it wants a login")
+
+        registered = login.client.get("redirect_uris")
+        address = str(registered[0]) if isinstance(registered, list) and registered else "http://127.0.0.1/"
+        return provider(self.config, logins, Asking(address, refuse, refuse))
+
     async def _learn_again(self, connection: Connection, client: "Client") -> None:
         while True:
             await connection.changed.wait()
@@ -232,57 +287,47 @@ class McpServer:
                     await self._learn(client)
             except Exception as error:
                 connection.breaks(f"it no longer says what it offers: {words(error)}")
+            await self._sleep(MCP_RELEARN_S)
 
     async def _learn(self, client: "Client") -> None:
-        self.instructions = client.instructions
-        found: dict[str, McpTool] = {}
-        cursor: str | None = None
-        for _ in range(MCP_PAGES_MAX if client.server_capabilities.tools is not None else 0):
-            page = await client.list_tools(cursor=cursor)
-            for tool in page.tools:
-                hints = tool.annotations
-                found[tool.name] = McpTool(
-                    name=tool.name,
-                    description=tool.description or "",
-                    schema=tool.input_schema,
-                    read_only=hints is not None and hints.read_only_hint is True,
-                )
-            cursor = page.next_cursor
-            if cursor is None or len(found) > MCP_TOOLS_MAX:
-                break
-        tools = tuple(found[name] for name in sorted(found)[:MCP_TOOLS_MAX])
-        if tools != self.tools:
-            self.tools = tools
+        before = self.offers
+        self.offers = renewed(before, await learn(client, self._start_s / 2))
+        if self.offers.tools is not before.tools:
+            self.tools_hash = sha256(encode(self.offers.tools)).hexdigest()[:8]
 
-    # --- Calls -------------------------------------------------------------------------------------------------
+    # --- Requests ----------------------------------------------------------------------------------------------
 
     async def call(self, tool: str, arguments: JsonObject, tell: Tell | None = None) -> JsonObject:
-        """The result of a call, as the protocol has it. Raises McpFailure. Bounded in time."""
-        connection = await self._reached()
-        client, outcome = connection.client, list[JsonObject | McpFailure]()
-        assert client is not None, "it was reached"
-        begun = anyio.current_time()
-        last = begun + max(MCP_CALL_MAX_S, self._call_s)
+        """The result of a call of a tool, as the protocol has it. Raises McpFailure. Bounded in time."""
 
-        async def call() -> None:
-            try:
-                with anyio.fail_after(self._call_s) as limit:
-                    progress = partial(_progressed, tell, lambda: _extend(limit, self._call_s, last))
-                    result = await client.call_tool(tool, dict(arguments), progress_callback=progress)
-                outcome.append(result.model_dump(mode="json", by_alias=True, exclude_none=True))
-            except Exception as error:
-                outcome.append(self._failure(connection, error, anyio.current_time() - begun))
-            tasks.cancel_scope.cancel()
+        async def ask(client: "Client", extend: Extend) -> JsonObject:
+            progress = partial(_progressed, tell, extend)
+            return _wire(await client.call_tool(tool, dict(arguments), progress_callback=progress))
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call)
-            await connection.broken.wait()
-            tasks.cancel_scope.cancel()
-        if not outcome:
-            raise self._lost(connection)
-        if isinstance(outcome[0], McpFailure):
-            raise outcome[0]
-        return outcome[0]
+        return await self._asked(ask)
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> JsonObject:
+        """What a prompt says with these arguments, as the protocol has it. Raises McpFailure. Bounded in time."""
+
+        async def ask(client: "Client", extend: Extend) -> JsonObject:
+            return _wire(await client.get_prompt(name, dict(arguments)))
+
+        return await self._asked(ask)
+
+    async def read(self, uri: str) -> JsonObject:
+        """The content of a resource, as the protocol has it. Raises McpFailure. Bounded in time."""
+
+        async def ask(client: "Client", extend: Extend) -> JsonObject:
+            return _wire(await client.read_resource(uri))
+
+        return await self._asked(ask)
+
+    async def _asked(self, ask: Callable[["Client", Extend], Awaitable[T]]) -> T:
+        """The answer to a request, which is sent a second time if the server had not looked at it."""
+        try:
+            return await asked(self.name, await self._reached(), self._call_s, ask)
+        except McpUnknown:
+            return await asked(self.name, await self._reached(), self._call_s, ask)
 
     async def _reached(self) -> Connection:
         """The connection; one is made if there is none. Raises McpFailure."""
@@ -296,35 +341,21 @@ class McpServer:
             connection = self._connection
         if connection is None or connection.client is None or connection.broken.is_set():
             status = self.status
-            why = status.error if isinstance(status, McpFailed) else "it wants a login"
+            why = (
+                status.error
+                if isinstance(status, McpFailed)
+                else f"it wants a login; `turnkeeper mcp auth {self.name}`"
+            )
             raise McpFailure(f"The MCP server {self.name} cannot be reached: {why}. It is tried again later.")
         return connection
 
-    def _failure(self, connection: Connection, error: Exception, took_s: float) -> McpFailure:
-        """What the model is told. A server that may be lost is looked after."""
-        if isinstance(error, TimeoutError):
-            connection.changed.set()  # It is asked for its tools; if that is in vain, too, it is lost.
-            return McpFailure(
-                f"The MCP server {self.name} did not answer within {took_s:.1f} s; the call was cancelled."
-            )
-        if is_lost(error):
-            connection.breaks(words(error))
-            return self._lost(connection)
-        return McpFailure(f"The MCP server {self.name} refused the call: {words(error)}")
 
-    def _lost(self, connection: Connection) -> McpFailure:
-        return McpFailure(
-            f"The MCP server {self.name} was lost in mid-call: {connection.reason}. Whether the call had an effect is "
-            "not known. It is connected again when it is next called."
-        )
-
-
-def _extend(limit: anyio.CancelScope, by_s: float, last: float) -> None:
-    limit.deadline = min(anyio.current_time() + by_s, last)
+def _wire(result: "BaseModel") -> JsonObject:
+    return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 async def _progressed(
-    tell: Tell | None, extend: Callable[[], None], progress: float, total: float | None, message: str | None
+    tell: Tell | None, extend: Extend, progress: float, total: float | None, message: str | None
 ) -> None:
     extend()
     if tell is not None:

@@ -7,8 +7,11 @@ from typing import TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.model.config import Config
+from turnkeeper.model.config import Config, McpConfig
+from turnkeeper.model.mcp import McpNeedsRegistration
 from turnkeeper.model.value import encode
+from turnkeeper.workspace.mcp_login import LoginAttempt, NotRegistered
+from turnkeeper.workspace.mcp_logins import McpLogins
 from turnkeeper.workspace.mcp_server import McpPlace, McpServer
 from turnkeeper.workspace.settings_cache import DIRECTORIES_MAX
 
@@ -18,21 +21,29 @@ _Key: TypeAlias = tuple[str, bytes]
 class McpServers:
     """Starts servers when a directory that has them is first used. They end with the task group."""
 
-    def __init__(self, group: TaskGroup | None, *, sleep: Callable[[float], Awaitable[None]] = anyio.sleep) -> None:
+    def __init__(
+        self,
+        group: TaskGroup | None,
+        *,
+        logins: McpLogins | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
         """``group`` is where servers run; without one none is started."""
-        self._group, self._sleep = group, sleep
+        self._group, self._logins, self._sleep = group, logins, sleep
         self._running: dict[_Key, McpServer] = {}
         self._used: dict[Path, list[_Key]] = {}
+        self._added: dict[Path, dict[str, McpConfig]] = {}
+        self._attempts: dict[McpServer, tuple[LoginAttempt, anyio.CancelScope]] = {}
 
     def of(self, directory: Path, config: Config, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
         """The servers of a directory, in the order of their names. Those that nobody has any more are ended."""
-        if self._group is None or not (config.mcp or self._used):
+        if self._group is None or not (config.mcp or self._used or self._added):
             return ()
         found: dict[_Key, McpServer] = {}
-        for name, given in sorted(config.mcp.items()):
+        for name, given in sorted({**config.mcp, **self.added(directory)}.items()):
             if given.command is None and given.url is None:
                 continue  # Only switched off or on, and defined nowhere.
-            place = McpPlace(directory, environ, config.experimental.mcp_timeout)
+            place = McpPlace(directory, environ, config.experimental.mcp_timeout, self._logins)
             where = [str(directory), sorted(environ.items())] if given.url is None else []
             key = name, encode([given, config.experimental.mcp_timeout, where])
             found[key] = self._running.get(key) or self._new(key, McpServer(name, given, place, sleep=self._sleep))
@@ -52,6 +63,45 @@ class McpServers:
                     server.want()
                     waiting.start_soon(server.wait_first)
         return servers
+
+    def add(self, directory: Path, name: str, config: McpConfig) -> None:
+        """Use a server in a directory that no settings name, as long as this runtime lasts."""
+        self._added.setdefault(directory, {})[name] = config
+
+    def added(self, directory: Path) -> Mapping[str, McpConfig]:
+        """The servers that were added in a directory."""
+        return self._added.get(directory, {})
+
+    def log_in(self, server: McpServer) -> LoginAttempt:
+        """Begin a login at a server; one that was begun before is given up. Raises NotOffered."""
+        assert self._group is not None, "servers run in it"
+        assert self._logins is not None, "a runtime has them"
+        attempt = LoginAttempt(server.name, server.config, self._logins)
+        if (before := self._attempts.pop(server, None)) is not None:
+            before[1].cancel()
+        scope = anyio.CancelScope()
+        self._attempts[server] = attempt, scope
+        self._group.start_soon(self._log_in, server, attempt, scope)
+        return attempt
+
+    def attempt(self, server: McpServer) -> LoginAttempt | None:
+        """The login that is under way."""
+        found = self._attempts.get(server)
+        return found[0] if found is not None else None
+
+    async def log_out(self, server: McpServer) -> None:
+        """Forget the login at a server."""
+        if self._logins is not None and server.config.url is not None:
+            self._logins.remove(server.config.url)
+            await server.renew()
+
+    async def _log_in(self, server: McpServer, attempt: LoginAttempt, scope: anyio.CancelScope) -> None:
+        with scope:
+            await attempt.run(lambda: server.renew())
+        if self._attempts.get(server, (None,))[0] is attempt:
+            del self._attempts[server]
+        if isinstance(attempt.failure, NotRegistered):
+            server.says(McpNeedsRegistration(error=str(attempt.failure)))
 
     def _new(self, key: _Key, server: McpServer) -> McpServer:
         assert self._group is not None, "the caller looked"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from turnkeeper.core.limits import MCP_ERRORS_BYTES, MCP_MESSAGE_BYTES_MAX, MCP_MESSAGES_PER_S
+from turnkeeper.core.limits import MCP_ERRORS_BYTES, MCP_MESSAGE_BYTES_MAX
+from turnkeeper.core.mcp import MessageBudget
 from turnkeeper.workspace.children import RunningProcess, started
 
 if TYPE_CHECKING:
@@ -138,17 +139,14 @@ async def _pass_on(process: RunningProcess, heard: Heard, tail: ErrorTail) -> No
     from mcp_types import jsonrpc_message_adapter
 
     pieces: list[bytes] = []
-    size, count, since = 0, 0, anyio.current_time()
+    size, budget = 0, MessageBudget()
     while piece := await process.read():
         *lines, rest = piece.split(b"\n")
         for line in lines:
             whole = b"".join((*pieces, line))
             pieces, size = [], 0
-            if (now := anyio.current_time()) - since >= 1:
-                count, since = 0, now
-            count += 1
-            if count > MCP_MESSAGES_PER_S:
-                raise _Flood(f"it sent more than {MCP_MESSAGES_PER_S} messages in a second")
+            if (reason := budget.exceeded(1, anyio.current_time())) is not None:
+                raise _Flood(reason)
             try:
                 message = jsonrpc_message_adapter.validate_json(whole, by_name=False)
             except ValueError:

@@ -8,6 +8,7 @@ from turnkeeper.server.route import AnyRoute
 FILES: Final = (
     "health",
     "boot",
+    "mcp",
     "config",
     "session",
     "all_sessions",

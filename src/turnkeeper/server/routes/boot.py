@@ -1,4 +1,4 @@
-"""Requests that clients make at start: paths, projects, the repository, skills, MCP servers, and empty lists."""
+"""Requests that clients make at start: paths, projects, the repository, skills, and empty lists."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -7,8 +7,6 @@ from typing import Literal
 
 import msgspec
 
-from turnkeeper.model.mcp import McpStatus
-from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.skill import Skill
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.request import PlainRequest
@@ -145,38 +143,9 @@ def _wire(project: Project) -> JsonObject:
     return {**said, "sandboxes": project.sandboxes}
 
 
-async def mcp(call: PlainRequest) -> dict[str, McpStatus]:
-    """The MCP servers of a directory and how the connection to each is. They are started if they are not yet."""
-    return {one.name: one.status for one in await call.turnkeeper.runtime.directories.mcp(await call.place())}
-
-
-async def connect_mcp(call: PlainRequest) -> bool:
-    """Use an MCP server again, until the server ends."""
-    return await _switch(call, is_on=True)
-
-
-async def disconnect_mcp(call: PlainRequest) -> bool:
-    """Use an MCP server no longer, until the server ends or it is connected."""
-    return await _switch(call, is_on=False)
-
-
-async def _switch(call: PlainRequest, *, is_on: bool) -> bool:
-    servers = await call.turnkeeper.runtime.directories.mcp(await call.place())
-    found = next((one for one in servers if one.name == call.params["name"]), None)
-    if found is None:
-        raise NotFound(f"there is no MCP server {call.params['name']!r} here")
-    await found.switch(is_on=is_on)
-    return True
-
-
 async def empty_list(call: PlainRequest) -> list[JsonObject]:
     """An empty list: not implemented, but requested by clients at start."""
     return []
-
-
-async def empty_object(call: PlainRequest) -> dict[str, JsonObject]:
-    """An empty object: not implemented, but requested by clients at start."""
-    return {}
 
 
 def _get(path: str, operation: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
@@ -191,27 +160,9 @@ ROUTES = (
     _get("/vcs", "vcs.get", vcs, Branches),
     _get("/experimental/capabilities", "experimental.capabilities.get", capabilities, Capabilities),
     _get("/experimental/console", "experimental.console.get", console, Console),
-    _get("/experimental/resource", "experimental.resource.list", empty_object, dict[str, JsonObject]),
     _get("/experimental/workspace", "experimental.workspace.list", empty_list, list[JsonObject]),
     _get("/experimental/workspace/status", "experimental.workspace.status", empty_list, list[JsonObject]),
     _get("/skill", "app.skills", skills, list[Skill]),
     _get("/lsp", "lsp.status", empty_list, list[JsonObject]),
     _get("/formatter", "formatter.status", empty_list, list[JsonObject]),
-    _get("/mcp", "mcp.status", mcp, dict[str, McpStatus]),
-    Route(
-        method="POST",
-        path="/mcp/{name}/connect",
-        operation="mcp.connect",
-        handler=connect_mcp,
-        answer=bool,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/disconnect",
-        operation="mcp.disconnect",
-        handler=disconnect_mcp,
-        answer=bool,
-        errors=(NotFound,),
-    ),
 )
