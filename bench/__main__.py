@@ -11,6 +11,7 @@ from bench.measure import Figure, table
 
 ALL = (
     "appends",
+    "postgres_appends",
     "forks",
     "pages",
     "opening",

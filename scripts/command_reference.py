@@ -23,10 +23,11 @@ INTRODUCTION = """\
 **Ids.** Where a command takes an ID, its first four or more characters are enough if they fit one thing, with or
 without `ses_`; a session can also be named by its slug. A name that fits several is refused, with a list of them.
 
-**The store.** `--store sqlite:PATH`, `--store files:DIR` or `--store memory:`; without it the SQLite file in the data
-directory, which `--data DIR` or `TURNKEEPER_DATA` names; see [environment](environment.md). Commands that write create
-a missing store. Commands that only read treat it as empty and do not create it. These options can stand before or
-after the command.
+**The store.** `--store sqlite:PATH`, `--store files:DIR`, `--store postgresql://USER@HOST/DATABASE` ([the
+guide](../guides/scale-out.md)) or `--store memory:`; without it the SQLite file in the data directory, which `--data
+DIR` or `TURNKEEPER_DATA` names; see [environment](environment.md). Commands that write create a missing store. Commands
+that only read treat a missing file or directory as an empty store and do not create it. These options can stand before
+or after the command.
 
 **A server.** With `--server URL`, or `TURNKEEPER_SERVER` if no store is named, `run` and the `session` commands use a
 running `turnkeeper serve`; see [the guide](../guides/server.md). Commands that need a store (`session search`,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from stores import begin_run, end_run
 
 # A busy machine must not fail a test: how long an example takes is measured in bench/, not asserted here.
 settings.register_profile("house", deadline=None)
@@ -27,6 +28,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if (file := config.getoption("--failed-to")) is not None:
         reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
         Path(file).write_text("".join(sorted({f"{report.nodeid}\n" for report in reports})))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # Not in the workers of xdist, which share one Postgres server.
+        begin_run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        end_run()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

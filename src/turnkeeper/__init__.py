@@ -223,7 +223,8 @@ def open(
     settings: "Settings | None" = None,
     mint: "Mint | None" = None,
 ) -> "AbstractAsyncContextManager[Turnkeeper]":
-    """Open a store of sessions: ``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default that of the user.
+    """Open a store of sessions: ``sqlite:PATH``, ``files:DIR``, ``postgresql://USER@HOST/DATABASE`` or ``memory:``; by
+    default that of the user.
 
     An Engine can be given instead, which is closed with the store. ``directory`` is the directory of new sessions, by
     default the current one. ``config`` has settings as a configuration file would, and overrides all files. ``tools``

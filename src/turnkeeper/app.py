@@ -47,7 +47,8 @@ async def open_store(
     settings: "Settings | Callable[[], Settings] | None" = None,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Turnkeeper]:
-    """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory).
+    """Open a store (``sqlite:PATH``, ``files:DIR``, ``postgresql://USER@HOST/DATABASE`` or ``memory:``; by default
+    SQLite in the data directory).
 
     An Engine can be given instead, which is closed with the store. If ``settings`` is a function, it is called when the
     first session is run. ``environ`` is the environment of what needs no settings, by default that of the process.

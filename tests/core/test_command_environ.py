@@ -42,6 +42,19 @@ def test_what_only_looks_a_little_like_a_secret_is_seen(name: str) -> None:
     assert command_environ({name: "x"}, (), Catalog(Config()).key_variables) == {name: "x"}
 
 
+@pytest.mark.parametrize(
+    ("store", "is_seen"),
+    [
+        ("sqlite:/data/a:b@c.db", True),
+        ("postgresql://ada@db/turns", True),
+        ("postgresql://ada:s3cret@db/turns", False),
+        ("postgresql://db/turns?user=ada&password=s3cret", False),
+    ],
+)
+def test_the_address_of_the_store_is_seen_unless_it_has_a_password(store: str, is_seen: bool) -> None:
+    assert ("TURNKEEPER_STORE" in command_environ({"TURNKEEPER_STORE": store}, (), tuple)) is is_seen
+
+
 def test_a_providers_region_is_seen() -> None:
     seen = command_environ(ENVIRON, (), Catalog(Config()).key_variables)
     assert seen == {"PATH": "/bin", "AZURE_RESOURCE_NAME": "west"}

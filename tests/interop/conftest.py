@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from stores import store_url
 
 from turnkeeper.app import Turnkeeper, open_store
 from turnkeeper.store.engine_table import ENGINES
@@ -11,8 +12,7 @@ from turnkeeper.store.engine_table import ENGINES
 
 @pytest.fixture(params=ENGINES)
 async def each_tk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Turnkeeper]:
-    place = "" if request.param == "memory" else f"{tmp_path}/store"
-    async with open_store(f"{request.param}:{place}", directory=tmp_path) as tk:
+    async with open_store(store_url(request.param, tmp_path), directory=tmp_path) as tk:
         yield tk
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from crashes import Crash, crashes
+from stores import store_url
 
 from turnkeeper.providers.provider import Provider
 from turnkeeper.store.engine import Engine
@@ -32,7 +33,7 @@ def engine() -> str:
 
 @pytest.fixture
 def url(engine: str, tmp_path: Path) -> str:
-    return "memory:" if engine == "memory" else f"{engine}:{tmp_path}/store"
+    return store_url(engine, tmp_path)
 
 
 @pytest.fixture

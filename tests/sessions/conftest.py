@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from stores import store_url
 
 import turnkeeper
 from turnkeeper.app import Turnkeeper
@@ -13,7 +14,7 @@ from turnkeeper.store.engine_table import ENGINES
 
 @pytest.fixture(params=ENGINES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return "memory:" if request.param == "memory" else f"{request.param}:{tmp_path}/store"
+    return store_url(request.param, tmp_path)
 
 
 @pytest.fixture

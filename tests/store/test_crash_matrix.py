@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from stores import store_url
 
 from turnkeeper.mint import Mint
 from turnkeeper.sessions.diagnosis import Problem
@@ -27,7 +28,7 @@ from turnkeeper.testing import session_child
 from turnkeeper.workspace.project import identify
 
 TIMEOUT_S = 120
-DURABLE = ("sqlite", "files")
+DURABLE = ("sqlite", "files", "postgres")
 HOME = Path("/")
 """Where the sessions work: a place that is the same for every process, and no repository."""
 
@@ -75,7 +76,7 @@ async def look(url: str) -> tuple[Dump, list[Problem]]:
 
 
 def place(tmp_path: Path, engine: str, number: int) -> str:
-    return f"{engine}:{tmp_path}/store{number}"
+    return store_url(engine, tmp_path, f"store{number}")
 
 
 async def crash_at(url: str, point: str, hit: int) -> int | None:
@@ -140,8 +141,9 @@ async def test_killed_again_and_again_a_store_holds_every_acknowledged_write(
     tmp_path: Path, engine: str, seed: int
 ) -> None:
     moments = random.Random(seed)
+    url = place(tmp_path, engine, 0)
     for number in range(20):
-        await kill_after(place(tmp_path, engine, 0), f"life{number}", moments.randrange(1, 120))
+        await kill_after(url, f"life{number}", moments.randrange(1, 120))
 
 
 async def kill_after(url: str, name: str, count: int) -> None:

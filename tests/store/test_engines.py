@@ -17,13 +17,15 @@ from turnkeeper.store.engines import open_engine
 from turnkeeper.store.engines.words import words
 
 
-@pytest.mark.parametrize("url", ["postgres:host", "sqlite", "/tmp/store.db", "", "memory"])
+@pytest.mark.parametrize("url", ["oracle:host", "sqlite", "/tmp/store.db", "", "memory"])
 async def test_an_unknown_store_is_refused_with_the_known_ones(url: str) -> None:
-    with pytest.raises(ValueError, match="sqlite:, files:, memory:"):
+    with pytest.raises(ValueError, match="sqlite:, files:, postgres:, memory:"):
         await open_engine(url)
 
 
-@pytest.mark.parametrize("url", ["sqlite:", "files:", "memory:somewhere", "sqlite::memory:"])
+@pytest.mark.parametrize(
+    "url", ["sqlite:", "files:", "postgres:", "postgresql:host", "memory:somewhere", "sqlite::memory:"]
+)
 async def test_a_store_without_its_place_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="write"):
         await open_engine(url)
@@ -49,7 +51,7 @@ def test_opening_one_engine_loads_no_other() -> None:
     )
     loaded = ["turnkeeper.store.engines.memory", "turnkeeper.store.engines.words"]
     assert sorted(eval(python(code).stdout)) == loaded
-    assert {"sqlite", "files", "memory"} <= set(ENGINES)
+    assert {"sqlite", "files", "postgres", "memory"} <= set(ENGINES)
 
 
 def test_an_armed_crash_point_ends_the_process_at_the_hit_it_names() -> None:
@@ -88,7 +90,7 @@ def _said(work: Callable[[], list[str]]) -> list[str] | str:
 
 
 def test_every_engine_is_named_once_and_the_others_follow_from_the_table() -> None:
-    assert store_names() == "sqlite:PATH, files:DIR or memory:"
+    assert store_names() == "sqlite:PATH, files:DIR, postgres://USER@HOST/DATABASE or memory:"
     for name, entry in ENGINES.items():
         own = [point for point in POINTS if point.startswith(f"{name}.")]
         assert own == [f"{name}.{point}" for point in entry.crash_points]

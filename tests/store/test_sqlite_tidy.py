@@ -17,12 +17,13 @@ import pytest
 
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import Key
+from turnkeeper.store.engines.jobs import Append
 from turnkeeper.store.engines.sqlite import SqliteEngine
 from turnkeeper.store.engines.sqlite.connection import StoreFile
 from turnkeeper.store.engines.sqlite.entries import ENTRIES_PER_PACK, UNPACKED_MIN
 from turnkeeper.store.engines.sqlite.tidy import Tidying
 from turnkeeper.store.engines.sqlite.words import CHANGES_PER_PIECE, QUEUE_MIN
-from turnkeeper.store.engines.sqlite.write import Append, WriteConnection
+from turnkeeper.store.engines.sqlite.write import WriteConnection
 from turnkeeper.store.sqlite_layout import LAYOUT, open_sqlite
 
 

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from stores import store_url
 
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.core.projector import project
@@ -106,16 +107,16 @@ class Model:
 class StoreMachine(RuleBasedStateMachine):
     """One store, its model, and everything that can be done to them."""
 
-    url = "memory:"
+    kind = "memory"
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
         self.directory = TemporaryDirectory()
         self.mint = Mint.fixed(step_ms=1)
-        place = self.url.replace("DIR", self.directory.name)
-        self.place = self.run(identify(Path(self.directory.name)))
-        engine = self.run(open_engine(place))
+        directory = Path(self.directory.name)
+        self.place = self.run(identify(directory))
+        engine = self.run(open_engine(store_url(self.kind, directory)))
         self.journal = Journal(engine, self.mint, _deaf)
         self.store = Store(engine, self.journal, Queries(engine), self.mint)
         self.models: dict[str, Model] = {}
@@ -449,11 +450,15 @@ def _words(part: object) -> str:
 
 
 class SqliteMachine(StoreMachine):
-    url = "sqlite:DIR/store.db"
+    kind = "sqlite"
 
 
 class FilesMachine(StoreMachine):
-    url = "files:DIR/store"
+    kind = "files"
+
+
+class PostgresMachine(StoreMachine):
+    kind = "postgres"
 
 
 def with_examples(machine: type[StoreMachine], examples: int) -> type:
@@ -485,3 +490,4 @@ def test_every_kind_of_event_happens_in_some_random_life() -> None:
 TestAnyLifeOfAMemoryStore = with_examples(StoreMachine, 40)
 TestAnyLifeOfASqliteStore = with_examples(SqliteMachine, 12)
 TestAnyLifeOfAFilesStore = with_examples(FilesMachine, 5)
+TestAnyLifeOfAPostgresStore = with_examples(PostgresMachine, 5)

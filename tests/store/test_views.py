@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from stores import store_url
 
 from turnkeeper.core.entry import Damaged
 from turnkeeper.core.projector import project
@@ -27,7 +28,7 @@ SESSION = "ses_all"
 
 @pytest.fixture(params=ENGINES)
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
-    opened = await open_engine("memory:" if request.param == "memory" else f"{request.param}:{tmp_path}/store")
+    opened = await open_engine(store_url(request.param, tmp_path))
     yield opened
     await opened.aclose()
 

@@ -208,5 +208,6 @@ _register(
         "import": "interop:import_app",
         "doctor": "doctor:doctor",
         "db": _group("db", "Find the store.", {"path": "doctor:path"}),
+        "store": _group("store", "Copy a store to another one.", {"copy": "store_copy:copy"}),
     },
 )

@@ -12,7 +12,7 @@ from turnkeeper.cli.output import answer
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural, size
 from turnkeeper.model.refusal import NotFound
-from turnkeeper.store.engine_table import ENGINES, store_names
+from turnkeeper.store.engine_table import named_store, shown_store, store_names
 
 if TYPE_CHECKING:
     from turnkeeper.sessions.diagnosis import Diagnosis, Problem
@@ -71,20 +71,23 @@ def _unopened(reason: str) -> "Diagnosis":
 def path(*, options: Options) -> None:
     """Print where the store is, even if it does not exist yet.
 
-    With --json the answer is {"store", "path", "exists"}; a memory store has no
-    path.
+    With --json the answer is {"store", "path", "exists"}. A memory store and one in
+    Postgres have no path; whether the latter exists is not looked up (null). A
+    password in the address is not printed.
 
     For example:
       turnkeeper db path
       sqlite3 -readonly "$(turnkeeper db path)" 'select id, title from session'
     """
-    scheme, _, place = options.url.partition(":")
-    entry = ENGINES.get(scheme)
-    if entry is None or bool(place) is not bool(entry.place):
-        raise UsageError(f"{options.url!r} names no store; write {store_names()}")
-    shown = str(Path(place).expanduser().absolute()) if place else None
-    value = {"store": options.url, "path": shown, "exists": shown is not None and Path(shown).exists()}
-    answer(options, value, lambda _: shown or f"{scheme}:")
+    named, shown = named_store(options.url), shown_store(options.url)
+    if named is None or bool(named.place) is not bool(named.entry.place):
+        raise UsageError(f"{shown!r} names no store; write {store_names()}")
+    if not named.entry.is_on_disk:
+        answer(options, {"store": shown, "path": None, "exists": None}, lambda _: shown)
+        return
+    place = str(Path(named.place).expanduser().absolute()) if named.place else None
+    value = {"store": shown, "path": place, "exists": place is not None and Path(place).exists()}
+    answer(options, value, lambda _: place or f"{named.engine}:")
 
 
 def _diagnosis(screen: Screen, found: "Diagnosis") -> str:
@@ -109,7 +112,7 @@ def _diagnosis(screen: Screen, found: "Diagnosis") -> str:
 
 
 def _build(found: "Diagnosis") -> str:
-    names = {"sqlite": "SQLite", "apsw": "apsw"}
+    names = {"sqlite": "SQLite", "apsw": "apsw", "postgres": "Postgres", "psycopg": "psycopg"}
     return ", ".join(f"{shown} {found.engine[name]}" for name, shown in names.items() if name in found.engine)
 
 

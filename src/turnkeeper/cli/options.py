@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.store.engine_table import ENGINES, store_names
+from turnkeeper.store.engine_table import named_store, shown_store, store_names
 from turnkeeper.workspace import paths
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Options:
     def program(self) -> str:
         """How a command line begins that uses the same sessions. An address with a password is not shown."""
         server = "URL" if self.server and "@" in self.server else self.server
-        given = {"--store": self.store, "--data": self.data, "--server": server}
+        given = {"--store": self.store and shown_store(self.store), "--data": self.data, "--server": server}
         return shlex.join(["tk", *(str(word) for name, value in given.items() if value for word in (name, value))])
 
     def require_store(self, what: str) -> None:
@@ -104,10 +104,15 @@ class Options:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the store does not exist yet. Raises Invalid if it never can, because its directory is a file."""
-        scheme, _, place = self.url.partition(":")
-        path = Path(place).expanduser()
-        if scheme not in ENGINES or not ENGINES[scheme].place or not place or path.exists():
+        """Whether the file or directory of the store does not exist yet.
+
+        Raises Invalid if it never can, because its directory is a file.
+        """
+        named = named_store(self.url)
+        if named is None or not named.entry.is_on_disk or not named.entry.place or not named.place:
+            return False
+        path = Path(named.place).expanduser()
+        if path.exists():
             return False
         nearest = next((above for above in path.parents if above.exists()), None)
         if nearest is not None and not nearest.is_dir():
@@ -159,7 +164,7 @@ class Options:
         """The store, created if it does not exist."""
         from turnkeeper.app import look
 
-        async with _opened(look(self.url, environ=self.environ)) as tk:
+        async with opened(look(self.url, environ=self.environ)) as tk:
             yield tk
 
     @asynccontextmanager
@@ -172,7 +177,7 @@ class Options:
         elif self.is_missing and self.is_named:
             print(f"There is no store {self.url!r} yet; creating or importing a session makes it.", file=sys.stderr)
         url = "memory:" if self.is_missing or self.is_emptied else self.url
-        async with _opened(look(url, environ=self.environ)) as tk:
+        async with opened(look(url, environ=self.environ)) as tk:
             yield tk
 
     @asynccontextmanager
@@ -181,7 +186,7 @@ class Options:
         from turnkeeper.app import open_store
 
         opening = open_store(self.url, directory=directory, settings=settings, environ=self.environ)
-        async with _opened(opening) as tk:
+        async with opened(opening) as tk:
             yield tk
 
     @property
@@ -204,7 +209,7 @@ def from_environment(names: tuple[str, ...]) -> str | None:
 
 
 @asynccontextmanager
-async def _opened(opening: AbstractAsyncContextManager[Turnkeeper]) -> AsyncIterator[Turnkeeper]:
+async def opened(opening: AbstractAsyncContextManager[Turnkeeper]) -> AsyncIterator[Turnkeeper]:
     """Open a store. Raises UsageError if its name is wrong."""
     from turnkeeper.cli import log_lines  # The store has imported the log already.
 

@@ -15,6 +15,8 @@ _SECRET: Final = re.compile(
 )
 """A word of a name that says what the value is: ``GITHUB_TOKEN`` and ``PGPASSWORD``, and not ``KEYBOARD``."""
 
+_ADDRESS_WITH_PASSWORD: Final = re.compile(r"://[^:@/?#]*:.*@|[?&](?:ssl)?password=", re.I)
+
 _SUSPECT: Final = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL")
 
 
@@ -28,6 +30,7 @@ def command_environ(
     """
     suspects = {name for name in environ if _SUSPECT.search(name.upper())}
     withheld = {name for name in suspects if is_secret(name)} | UNTOLD
+    withheld |= {name for name in flags.STORE.names if _ADDRESS_WITH_PASSWORD.search(environ.get(name, ""))}
     if suspects - withheld:
         withheld |= suspects & set(key_variables())
     return {name: value for name, value in environ.items() if name in allowed or name not in withheld}

@@ -45,8 +45,8 @@ DATA: Final = Flag(
 )
 STORE: Final = Flag(
     ("TURNKEEPER_STORE",),
-    "the store the command line uses: `sqlite:PATH`, `files:DIR` or `memory:`; `--store` and `--data` override it for "
-    "one command",
+    "the store the command line uses: `sqlite:PATH`, `files:DIR`, `postgresql://USER@HOST/DATABASE` or `memory:`; "
+    "`--store` and `--data` override it for one command",
     "the file `turnkeeper.db` in the data directory",
 )
 CONFIG: Final = _both("CONFIG", "a further configuration file, JSON or TOML; stronger than the project's")

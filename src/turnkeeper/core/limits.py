@@ -20,6 +20,8 @@ TEXT_INDEXED_MAX = 256 * 1024
 """Characters of one part's text in the search index."""
 TAIL_POLL_S = 0.25
 """Seconds between two looks of a tail for events of other processes."""
+TAIL_WATCHED_POLL_S = 2.0
+"""The same where the engine tells of them: a look for news that were lost."""
 SETTINGS_POLL_S = 1.0
 """Seconds between two looks of a server at files of settings, if it watches them."""
 ANSWERS_POLL_S = 0.5

@@ -8,7 +8,7 @@ Every engine keeps these promises (``turnkeeper.testing.engine_contract`` checks
 - Several processes may use one store at the same time.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 Key: TypeAlias = tuple[str, ...]
@@ -60,7 +60,7 @@ class Engine(Protocol):
     """Stores entries in logs, documents under keys, and texts for search."""
 
     name: str
-    """The name of the engine in ``--store``: ``sqlite``, ``files``, ``memory``."""
+    """The name of the engine in ``--store``: ``sqlite``, ``files``, ``postgres``, ``memory``."""
 
     async def append(
         self,
@@ -150,6 +150,17 @@ class Engine(Protocol):
 
     async def aclose(self) -> None:
         """Wait for accepted appends, then close the store."""
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """What an engine may have besides: it tells of the writes of other processes, which else are found by looking."""
+
+    def watch(self, heard: Callable[[Collection[str] | None], None]) -> Callable[[], None]:
+        """Call ``heard`` on this event loop with the logs that other processes have written; None if it may be any.
+
+        Ends when the returned function is called, or with the engine. News may be lost, so look now and then too.
+        """
 
 
 def path(key: Key) -> str:

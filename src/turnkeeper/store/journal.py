@@ -12,7 +12,7 @@ import anyio
 
 from turnkeeper.core import entry
 from turnkeeper.core.entry import Damaged, Recorded
-from turnkeeper.core.limits import ENTRY_DEPTH_MAX, TAIL_POLL_S
+from turnkeeper.core.limits import ENTRY_DEPTH_MAX, TAIL_POLL_S, TAIL_WATCHED_POLL_S
 from turnkeeper.core.projector import apply
 from turnkeeper.core.storable import readable
 from turnkeeper.core.view import SessionView
@@ -26,7 +26,7 @@ from turnkeeper.store.blob_lookup import known_blobs, plain_texts
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.damaged import reading
 from turnkeeper.store.documents import DocumentWrites
-from turnkeeper.store.engine import Engine, LogConflict
+from turnkeeper.store.engine import Engine, LogConflict, Watched
 from turnkeeper.store.publisher import Publisher
 from turnkeeper.store.view_cache import Slot, ViewCache
 
@@ -62,6 +62,7 @@ class Journal:
         self._engine, self._clock = engine, clock
         self.publisher = Publisher(engine, self.read, publish, is_heard)
         self.cache = ViewCache()
+        self._is_watching = False
 
     async def view(self, session_id: str) -> SessionView:
         """The newest view, with the events of other processes. Raises NotFound."""
@@ -131,6 +132,8 @@ class Journal:
         """
         slot = self.cache.slot(session_id)
         length = 1
+        if self._watch():
+            poll_s = max(poll_s, TAIL_WATCHED_POLL_S)
         while True:
             grown = slot.next_growth()
             has_news = False
@@ -143,9 +146,18 @@ class Journal:
                 known, length = length, await self._engine.length(session_id)
                 if length < known:
                     raise NotFound(f"session {session_id!r} was removed")
-            # An append in this process sets the event; an append of another process is found by polling.
+            # An append in this process sets the event; that of another process is told by the engine, or found here.
             with anyio.move_on_after(poll_s):
                 await grown.wait()
+
+    def _watch(self) -> bool:
+        """Let the engine wake the tails of logs that other processes write; whether it can."""
+        if not isinstance(self._engine, Watched):
+            return False
+        if not self._is_watching:
+            self._is_watching = True
+            self._engine.watch(self.cache.wake)
+        return True
 
     async def _current(self, slot: Slot, session_id: str) -> SessionView:
         """The newest view; each new event of other processes is published once."""

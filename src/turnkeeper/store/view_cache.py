@@ -1,6 +1,7 @@
 """View cache: the session views that a journal keeps in memory, bounded by least recent use."""
 
 from collections import OrderedDict
+from collections.abc import Collection
 
 import anyio
 
@@ -62,6 +63,12 @@ class ViewCache:
         """The view in memory, if there is one."""
         slot = self._slots.get(session_id)
         return slot.view if slot is not None else None
+
+    def wake(self, session_ids: Collection[str] | None) -> None:
+        """Wake the tails of sessions that another process has written; None is all of them."""
+        for session_id in self._slots if session_ids is None else session_ids:
+            if (slot := self._slots.get(session_id)) is not None:
+                slot.wake()
 
     def forget(self, session_id: str) -> None:
         """Drop a session that was removed."""

@@ -8,6 +8,7 @@ import apsw
 
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
+from turnkeeper.store.engines.jobs import Append, Removal
 from turnkeeper.store.engines.sqlite import entries, wal
 from turnkeeper.store.engines.sqlite import words as word_index
 from turnkeeper.store.engines.sqlite.connection import BUSY_TIMEOUT_S, StoreFile
@@ -15,7 +16,7 @@ from turnkeeper.store.engines.sqlite.documents import Documents, below
 from turnkeeper.store.engines.sqlite.read import SqliteReader
 from turnkeeper.store.engines.sqlite.schema import SCHEMA, Layout
 from turnkeeper.store.engines.sqlite.tidy import CHECKPOINT_PAGES, TIDY_SHARE, Tidying
-from turnkeeper.store.engines.sqlite.write import Append, Removal, Writer
+from turnkeeper.store.engines.sqlite.write import Writer
 from turnkeeper.store.engines.words import words
 
 PROBLEMS_MAX = 20

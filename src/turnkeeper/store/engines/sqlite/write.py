@@ -7,14 +7,13 @@ while the disk was busy, writes them in one transaction, and answers each after 
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 
 import apsw
-import msgspec
 
 from turnkeeper.store.engine import EngineError, LogConflict, StoreUnavailable
+from turnkeeper.store.engines.jobs import Append, Call, Job, Removal, answer
 from turnkeeper.store.engines.sqlite import entries, words
 from turnkeeper.store.engines.sqlite.connection import StoreFile
 from turnkeeper.store.engines.sqlite.documents import Documents
@@ -24,31 +23,6 @@ GROUP_JOBS_MAX = 256
 """Jobs in one transaction; more would delay the answer to the first."""
 
 log = logging.getLogger(__name__)
-
-
-class Append(msgspec.Struct, eq=False):
-    """Entries, documents and texts to write, under paths. ``log`` is None if there are documents only."""
-
-    log: str | None
-    after: int
-    entries: Sequence[bytes]
-    documents: Sequence[tuple[str, bytes | None]]
-    texts: Sequence[tuple[str, str | None]]
-    fence: int | None
-    last: bytes | None
-
-
-class Removal(msgspec.Struct, eq=False):
-    """Logs and subtrees to remove. ``orphans`` are keys that are removed if their path is then empty."""
-
-    logs: Mapping[str, int]
-    paths: Sequence[str]
-    orphans: Sequence[tuple[str, str]]
-
-
-Job = Append | Removal
-Call = tuple[Job, "asyncio.Future[None]"]
-"""A job and the future that its caller awaits."""
 
 
 class WriteConnection:
@@ -194,7 +168,7 @@ class Writer:
             while is_open:
                 group, is_open = self._next_group()
                 if group:
-                    _answer(group, self._commit([job for job, _ in group]))
+                    answer(group, self._commit([job for job, _ in group]))
                 group = []
                 self._connection.tidy()
             self._connection.finish_removals()
@@ -240,24 +214,4 @@ class Writer:
             if (call := self._queue.get()) is not None:
                 group.append(call)
         reason = f"the store {str(self._file.path)!r}: its writer ended ({error!r}); open it again"
-        _answer(group, [StoreUnavailable(reason) for _ in group])
-
-
-def _answer(group: list[Call], failures: Sequence[Exception | None]) -> None:
-    """Resolve the futures of a group. Each event loop is woken once: that costs as much as writing a job."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[None], Exception | None]]] = {}
-    for (_, done), failure in zip(group, failures, strict=True):
-        by_loop.setdefault(done.get_loop(), []).append((done, failure))
-    for loop, answers in by_loop.items():
-        with suppress(RuntimeError):  # The event loop has ended, with its callers.
-            loop.call_soon_threadsafe(_resolve, answers)
-
-
-def _resolve(answers: "list[tuple[asyncio.Future[None], Exception | None]]") -> None:
-    for done, failure in answers:
-        if done.done():
-            continue
-        if failure is None:
-            done.set_result(None)
-        else:
-            done.set_exception(failure)
+        answer(group, [StoreUnavailable(reason) for _ in group])

@@ -1,0 +1,230 @@
+"""The calls of the Postgres engine: each checks its keys and passes the work to the writer or a reader."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from os import urandom
+from typing import cast
+
+import psycopg
+
+from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
+from turnkeeper.store.engines.jobs import Append, Removal
+from turnkeeper.store.engines.postgres import address, documents, entries, news
+from turnkeeper.store.engines.postgres import words as word_index
+from turnkeeper.store.engines.postgres.connection import (
+    OUTCOME_S,
+    RECONNECT_S,
+    STATEMENT_TIMEOUT_S,
+    Connection,
+    Database,
+    disconnect,
+    is_starting,
+)
+from turnkeeper.store.engines.postgres.read import PostgresReader
+from turnkeeper.store.engines.postgres.schema import SCHEMA, Layout, migrate
+from turnkeeper.store.engines.postgres.write import Writer
+from turnkeeper.store.engines.words import words
+
+PROBLEMS_MAX = 20
+INSPECTION_TIMEOUT = "1h"
+"""How long the statements of an inspection may take: they read all entries."""
+
+
+class PostgresEngine:
+    """A store in one schema of a Postgres database. Create it with ``PostgresEngine.open``."""
+
+    name = "postgres"
+
+    def __init__(self, database: Database, connection: Connection) -> None:
+        self._database = database
+        writer = urandom(16)
+        self._writer = Writer(database, writer)
+        self._listener = news.Listener(database, writer)
+        self._reader = PostgresReader(database)
+        self._reader.offer(connection)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        layout: Layout,
+        *,
+        statement_timeout_s: float = STATEMENT_TIMEOUT_S,
+        reconnect_s: float = RECONNECT_S,
+        outcome_s: float = OUTCOME_S,
+        crash: Callable[[str], None] = crash_point,
+    ) -> "PostgresEngine":
+        """Open the store at this address, or create its tables. Raises ValueError for a wrong address.
+
+        The server ends a statement after ``statement_timeout_s``. If the connection is lost, a call connects again for
+        at most ``reconnect_s``; the outcome of a commit is looked up for at most ``outcome_s``.
+        """
+        database = Database(
+            address.parse(url),
+            statement_timeout_s=statement_timeout_s,
+            reconnect_s=reconnect_s,
+            outcome_s=outcome_s,
+            crash=crash,
+        )
+        return cls(database, await asyncio.to_thread(_prepared, database, layout))
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+        last: bytes | None = None,
+    ) -> None:
+        """See Engine.append."""
+        _short([path((log,))])
+        written = list(zip(_short(paths(documents)), documents.values(), strict=True))
+        indexed = list(zip(_short(paths(texts)), texts.values(), strict=True)) if texts else []
+        await self._writer.submit(Append(log, after, entries, written, indexed, fence, last))
+
+    async def put(self, documents: Mapping[Key, bytes | None]) -> None:
+        """See Engine.put."""
+        written = list(zip(_short(paths(documents)), documents.values(), strict=True))
+        await self._writer.submit(Append(None, 0, (), written, (), None, None))
+
+    async def remove(
+        self,
+        logs: Mapping[str, int],
+        prefixes: Sequence[Key],
+        *,
+        orphans: Mapping[Key, Key] | None = None,
+    ) -> None:
+        """See Engine.remove."""
+        watched = [(path(key), path(prefix)) for key, prefix in (orphans or {}).items()]
+        await self._writer.submit(Removal(logs, [path(prefix) for prefix in prefixes], watched))
+
+    async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
+        """See Engine.read."""
+        return await self._reader.read(lambda reader: entries.read(reader, log, after, limit))
+
+    async def length(self, log: str) -> int:
+        """See Engine.length."""
+        return await self._reader.read(lambda reader: entries.length(reader, log))
+
+    async def fence(self, log: str) -> int:
+        """See Engine.fence."""
+        return await self._reader.read(lambda reader: entries.fence(reader, log))
+
+    async def logs(self, *, after: str = "", limit: int | None = None) -> list[str]:
+        """See Engine.logs."""
+        return await self._reader.read(lambda reader: entries.logs(reader, after, limit))
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        """See Engine.get."""
+        wanted = [path(key) for key in keys]
+        return await self._reader.read(lambda reader: documents.get(reader, wanted))
+
+    async def scan(
+        self,
+        prefix: Key,
+        *,
+        after: Key | None = None,
+        before: Key | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> list[tuple[Key, bytes]]:
+        """See Engine.scan."""
+        low, high = documents.below(path(prefix))
+        if after is not None:
+            low = max(low, path(after))
+        if before is not None:
+            high = min(high, path(before))
+        return await self._reader.read(lambda reader: documents.scan(reader, low, high, limit=limit, reverse=reverse))
+
+    async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
+        """See Engine.gather."""
+        wanted = [path(prefix) for prefix in prefixes]
+        return await self._reader.read(lambda reader: documents.gather(reader, wanted))
+
+    async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
+        """See Engine.search."""
+        wanted, start = words(query), path(prefix)
+        if not wanted:
+            return []
+        found = await self._reader.read(lambda reader: word_index.search(reader, wanted, start, limit))
+        return [tuple(one.split("/")) for one in found]
+
+    async def version(self) -> int:
+        """See Engine.version."""
+        return await self._reader.read(_version)
+
+    def watch(self, heard: Callable[[Collection[str] | None], None]) -> Callable[[], None]:
+        """See Watched.watch."""
+        return self._listener.watch(heard)
+
+    async def inspect(self) -> dict[str, str | int | list[str]]:
+        """See Engine.inspect."""
+        size, server, problems = await self._reader.read(_examined)
+        return {
+            "path": self._database.address.shown,
+            "bytes": size,
+            "postgres": server,
+            "schema": SCHEMA,
+            "psycopg": psycopg.__version__,
+            "problems": problems,
+        }
+
+    async def aclose(self) -> None:
+        """See Engine.aclose."""
+        self._reader.close()
+        self._writer.close()
+        await asyncio.to_thread(self._join)
+
+    def _join(self) -> None:
+        self._writer.join()
+        self._database.closing.set()  # After the last accepted job: it ends every wait for a connection.
+        self._listener.close()
+        self._reader.join()
+        self._listener.join()
+
+
+def _prepared(database: Database, layout: Layout) -> Connection:
+    """The first connection, to a store whose tables are the newest."""
+    patience = database.patience(database.reconnect_s)
+    while True:
+        try:
+            connection = database.connect()
+            try:
+                migrate(database, connection, layout)
+            except BaseException:
+                disconnect(connection)
+                raise
+            return connection
+        except psycopg.Error as error:
+            # A server that starts is waited for. One that is not there is reported at once.
+            if not is_starting(error) or not patience.pause():
+                raise database.unavailable(error) from error
+
+
+def _short(found: list[str]) -> list[str]:
+    documents.require_short(found)
+    return found
+
+
+def _version(connection: Connection) -> int:
+    row = connection.execute("SELECT coalesce(sum(count), 0)::bigint FROM writer").fetchone()
+    return cast(int, row[0]) if row is not None else 0
+
+
+def _examined(connection: Connection) -> tuple[int, str, list[str]]:
+    """Bytes on the disk of the server, its version, and the problems of the tables."""
+    connection.execute("BEGIN READ ONLY")
+    try:
+        connection.execute("SELECT set_config('statement_timeout', %s, true)", (INSPECTION_TIMEOUT,))
+        [(size, server)] = connection.execute(
+            "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint, current_setting('server_version')"
+            " FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+        ).fetchall()
+        return size, server, entries.problems(connection, PROBLEMS_MAX)
+    finally:
+        if not connection.closed:
+            connection.execute("ROLLBACK")

@@ -1,0 +1,87 @@
+"""The guide to Postgres is true: its queries print what it says, and a back-up is restored as it says."""
+
+import re
+import subprocess
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+from cli_store import fill
+from stores import store_url
+
+import turnkeeper
+from turnkeeper.model import event as e
+from turnkeeper.store.engines.postgres.address import parse
+from turnkeeper.testing.builders import SOME_TOKENS
+from turnkeeper.testing.postgres import installation
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs/guides/scale-out.md"
+QUERY = re.compile(r"<!-- sql -->\n```sql\n(.*?)```\n\n<!-- prints -->\n```text\n(.*?)```", re.DOTALL)
+
+
+def printed(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)
+
+
+async def test_the_queries_of_the_guide_print_what_it_says(tmp_path: Path) -> None:
+    url = store_url("postgres", tmp_path)
+    async with turnkeeper.open(url) as opened:
+        family = await fill(opened)
+        usage = e.UsageRecorded(
+            purpose="turn", provider_id="anthropic", model_id="claude", tokens=SOME_TOKENS, cost=0.0123
+        )
+        await opened.store.journal.append(family.root.id, usage)
+    address = parse(url)
+    queries = QUERY.findall(GUIDE.read_text("utf-8"))
+    assert len(queries) > 4
+    with psycopg.connect(**address.parameters) as connection:  # type: ignore[arg-type]
+        connection.execute(f'SET search_path TO "{address.schema}"'.encode())
+        for statement, wanted in queries:
+            rows = connection.execute(statement.encode()).fetchall()
+            assert "\n".join(" | ".join(map(printed, row)) for row in rows) + "\n" == wanted
+
+
+async def test_the_views_show_what_is_no_json_and_what_postgres_has_no_character_for(tmp_path: Path) -> None:
+    url = store_url("postgres", tmp_path)
+    async with turnkeeper.open(url) as opened:
+        session = await opened.create(title="with a \x00 inside")
+        await opened.store.engine.put({("session", "broken", "ses_x"): b"\xff{"})
+    address = parse(url)
+    with psycopg.connect(**address.parameters) as connection:  # type: ignore[arg-type]
+        connection.execute(f'SET search_path TO "{address.schema}"'.encode())
+        rows = connection.execute("SELECT id, title FROM session ORDER BY id NULLS LAST").fetchall()
+    assert rows == [(session.id, session.title.replace("\x00", "\ufffd")), (None, None)]
+
+
+async def test_a_back_up_is_restored_whole_into_another_database(tmp_path: Path) -> None:
+    url = store_url("postgres", tmp_path)
+    async with turnkeeper.open(url) as opened:
+        await fill(opened)
+        whole = await opened.store.engine.scan(())
+    address = parse(url)
+    [directory] = parse_qs(urlsplit(url).query)["host"]
+    database = f"restored_{address.schema}"[:60]
+    dump = tmp_path / "turns.dump"
+    run(directory, "pg_dump", "--format=custom", f"--schema={address.schema}", f"--file={dump}", "postgres")
+    run(directory, "createdb", database)
+    run(directory, "pg_restore", f"--dbname={database}", str(dump))
+    async with turnkeeper.open(url.replace("/postgres?", f"/{database}?")) as opened:
+        diagnosis = await opened.doctor()
+        assert (diagnosis.ok, diagnosis.sessions, diagnosis.problems) == (True, 3, ())
+        assert await opened.store.engine.scan(()) == whole
+        assert await opened.search("gust knots")
+        session = await opened.create(title="Life goes on")
+        assert (await opened.get(session.id)).title == "Life goes on"
+
+
+def run(directory: str, program: str, *arguments: str) -> None:
+    command = [str(installation() / "bin" / program), "-h", directory, "-U", "postgres", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
