@@ -1,8 +1,9 @@
 """The pen: what is held is seen by who decides, and written with the next append; whoever else writes meanwhile."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from turnkeeper.run import pen as pens
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen, take_pen
 from turnkeeper.store.engines.memory import MemoryEngine
-from turnkeeper.testing.harness import Play, Stage, Told
+from turnkeeper.testing.harness import Play, Stage, Told, stage
 from turnkeeper.workspace.owner import this_process
 
 ON_DISK_TOO = pytest.mark.parametrize("engine", ["memory", "sqlite"])
@@ -209,3 +210,33 @@ async def test_a_step_is_two_appends_the_call_before_it_runs_and_all_else_before
         # The last answer is a text: its beginning, before the delta; then the rest.
         assert len(engine.appends) == begin + 7
         assert await stage.is_sound(session)
+
+
+class Between(MemoryEngine):
+    """A store in which something happens just after a fence was read, once."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def fence(self, log: str) -> int:
+        fence = await super().fence(log)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return fence
+
+
+async def test_an_owner_that_came_and_went_meanwhile_does_not_share_its_fence(tmp_path: Path) -> None:
+    engine = Between()
+    async with stage(engine, tmp_path / "place", Scripted()) as opened:
+        session, store = await opened.session(), opened.tk.store
+        used: list[int] = []
+
+        async def comes_and_goes() -> None:
+            pen = await take_pen(store, session, this_process().but(runtime="other"))
+            used.append(pen.fence)
+            await pen.lay_down()
+
+        engine.meanwhile = comes_and_goes
+        pen = await take_pen(store, session, this_process())
+        assert used == [1]
+        assert pen.fence == 2

@@ -41,12 +41,25 @@ class Place:
         (self.path / "turnkeeper.json").write_text(json.dumps(given))
 
     @asynccontextmanager
-    async def serving(self, **variables: str) -> AsyncIterator[tuple[subprocess.Popen[str], httpx2.AsyncClient]]:
+    async def serving(
+        self, *options: str, **variables: str
+    ) -> AsyncIterator[tuple[subprocess.Popen[str], httpx2.AsyncClient]]:
         """A server in a process of its own, as a person starts it, and a client of it."""
+        async with (
+            self.started("serve", "--port", "0", *options, **variables) as (process, said),
+            httpx2.AsyncClient(base_url=said["url"], timeout=DEADLINE_S) as http,
+        ):
+            yield process, http
+
+    @asynccontextmanager
+    async def started(
+        self, *words: str, **variables: str
+    ) -> AsyncIterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+        """A command that goes on until it is killed, and what it said when it was ready."""
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.path), "TURNKEEPER_TRUST": "1"}
         environ |= {"PYTHONPATH": os.pathsep.join(sys.path), **variables}
         environ["TURNKEEPER_DATA"] = str(self.path / "data")
-        command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", "0", "--json"]
+        command = [sys.executable, "-m", "turnkeeper.cli.main", *words, "--json"]
         with subprocess.Popen(
             command, cwd=self.path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as started:
@@ -54,8 +67,7 @@ class Place:
                 assert started.stdout is not None
                 line = await anyio.to_thread.run_sync(started.stdout.readline)
                 assert line, started.communicate()[1]
-                async with httpx2.AsyncClient(base_url=json.loads(line)["url"], timeout=DEADLINE_S) as http:
-                    yield started, http
+                yield started, json.loads(line)
             except Exception:
                 started.kill()
                 sys.stderr.write(started.communicate()[1])  # What it complained of; shown with the failure.

@@ -26,6 +26,7 @@ from turnkeeper.workspace.project import stored_place
 
 if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent
+    from turnkeeper.model.cluster import ClusterReport
     from turnkeeper.model.prompt import Prompt, Receipt
     from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
@@ -94,7 +95,7 @@ class Running(Records):
             prompt = Prompt(parts=(TextInput(text=prompt),))
         receipt = await prompting.prompt(self.store, self.runtime, session_id, prompt)
         if resume and not prompt.no_reply:
-            self.runtime.wake(session_id)
+            await self.runtime.request(session_id)
         return receipt
 
     async def shell(
@@ -163,12 +164,19 @@ class Running(Records):
         """Stop a session and wait until its turn is settled, or close the turn that a dead process left open.
 
         Without a session: stop all sessions that this process runs, for at most ``timeout_s``. Returns whether there
-        was something to stop. Raises Busy while another living process runs the session: only that one can stop it.
+        was something to stop. A session that another process runs is stopped by that one. Raises Busy if it does not
+        do so in time, or is of a version that cannot be asked.
         """
         if session_id is not None:
             from turnkeeper.sessions import abort
+            from turnkeeper.sessions.stop_elsewhere import stop_elsewhere
 
-            return await self._interrupt(session_id) or await abort.close(self.store, session_id)
+            here = self._running.owner if self._running is not None else None
+            return (
+                await self._interrupt(session_id)
+                or await stop_elsewhere(self.store, session_id, here)
+                or await abort.close(self.store, session_id)
+            )
         was_running = bool(self.running)
         if self._running is not None:
             await self._running.aclose(timeout_s)
@@ -235,6 +243,22 @@ class Running(Records):
         """Run the sessions that were taken over until they rest: the second half of ``recover``."""
         if left:
             await self.runtime.resume_taken_over(left)
+
+    async def cluster(self) -> "ClusterReport":
+        """The processes that share the store, the sessions they run, and what waits for a worker."""
+        from turnkeeper.sessions import cluster
+
+        return await cluster.report(self.store)
+
+    async def follow(self) -> None:
+        """Publish to subscribers what other processes write to the sessions that they run. Never ends."""
+        from turnkeeper.store.follower import follow
+
+        await follow(self.store, lambda: self._bus.subscribers > 0, lambda: self.running)
+
+    async def watch_leases(self) -> None:
+        """Take over the sessions of processes that die or fall silent, and run them on. Never ends."""
+        await self.runtime.watch_leases()
 
     async def remove(self, session_id: str) -> Sequence[Session]:
         """Remove a session and its descendants with all their data; the removed sessions, children first."""

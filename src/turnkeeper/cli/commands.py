@@ -135,6 +135,8 @@ _register(
         "chat": "chat.command:chat",
         "run": "run:run",
         "serve": "serve:serve",
+        "worker": "worker:worker",
+        "cluster": _group("cluster", "Show the processes that share a store.", {"status": "cluster:status"}),
         "session": _group("session", "Create, list, read, change and delete sessions.", SESSION),
         "permission": _group(
             "permission",

@@ -31,6 +31,9 @@ async def serve(
         Parameter(metavar="ORIGIN", help="Also allow requests of pages of this origin. Can be repeated."),
     ] = (),
     insecure: Annotated[bool, Parameter(help="Serve other machines without a password.")] = False,
+    no_run: Annotated[
+        bool, Parameter(negative=(), help="Run no sessions here: processes of `turnkeeper worker` run them.")
+    ] = False,
     log_format: Annotated[
         Literal["text", "json"], Parameter(metavar="FORMAT", help="json logs one object per line.")
     ] = "text",
@@ -57,9 +60,13 @@ async def serve(
     describes the API, and GET /metrics has counters. Prints the URL; with --json
     as {"url"}.
 
+    With --no-run the server takes prompts, streams and answers, and workers on
+    the same store run the sessions.
+
     For example:
       turnkeeper serve
       turnkeeper serve --port 0 --log-format json --log-level info
+      turnkeeper serve --no-run & turnkeeper worker
       opencode attach http://127.0.0.1:4096
     """
     from turnkeeper.server import logs, serving
@@ -73,6 +80,7 @@ async def serve(
         password=from_environment(PASSWORD_VARIABLES),
         cors=cors,
         environ=options.trusting(trust),
+        runs=not no_run,
     )
     serving.check(start, insecure=insecure)
     await _serve_until_signal(options, start, serving.listen(hostname, port))
@@ -88,7 +96,7 @@ async def _serve_until_signal(options: Options, start: "ServerOptions", bound: s
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with options.run(Path.cwd(), partial(_settings, start)) as turnkeeper:
             # Before the first request: a turn that a dead process left open would look like a running one.
-            left = await turnkeeper.take_over()
+            left = await turnkeeper.take_over() if start.runs else ()
             service = Service(turnkeeper, Path.cwd(), start)
             async with serving.serving(service, bound) as app, anyio.create_task_group() as group:
                 url = serving.address(bound)
@@ -103,4 +111,4 @@ def _settings(start: "ServerOptions") -> "Settings":
     from turnkeeper.run.runtime import Settings
 
     # Clients answer, now or after a restart.
-    return Settings(ask=None, question=None, environ=start.environ)
+    return Settings(ask=None, question=None, environ=start.environ, runs=start.runs)

@@ -105,11 +105,11 @@ async def _ask_to_continue(session_id: str) -> bool:
 
 
 async def abort(id: names.SessionName, /, *, options: Options) -> None:
-    """Close the turn that a dead process left open. Waiting prompts stay.
+    """Stop a session, or close the turn that a dead process left open. Waiting prompts stay.
 
-    A session that another process runs can only be stopped there; the error
-    names that process. With --server the server stops its session. With --json
-    the answer is that of `session status`.
+    A process that runs the session is asked to stop it. If it does not, or is
+    of an older version, the error names that process. With --server the server
+    stops its session. With --json the answer is that of `session status`.
 
     For example:
       turnkeeper session abort calm-otter
@@ -128,10 +128,10 @@ async def _check_owner(tk: "Turnkeeper", session_id: str) -> None:
     from turnkeeper.workspace.owner import is_alive
 
     owner = (await tk.store.queries.state(session_id)).owner
-    if owner is not None and is_alive(owner):
+    if owner is not None and owner.lease_s == 0 and is_alive(owner):
         raise Busy(
-            f"process {owner.pid} on {owner.host} runs {session_id} and only that process can stop it; press Ctrl-C "
-            f"there, or `kill -INT {owner.pid}`"
+            f"process {owner.pid} on {owner.host} runs {session_id}, and is of a version that only stops it itself; "
+            f"press Ctrl-C there, or `kill -INT {owner.pid}`"
         )
 
 

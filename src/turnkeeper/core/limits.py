@@ -100,6 +100,16 @@ STOP_S = 10.0
 """Seconds that interrupted sessions may take to settle when a store is closed. Longer than ``KILL_GRACE_S``."""
 LEFT_ALONE_S = 4.0
 """Seconds that tool calls which did not stop in time have left when a store is closed. Longer than ``KILL_GRACE_S``."""
+STOP_POLL_S = 0.25
+"""Seconds between two looks of an owner for requests of other processes to stop its sessions."""
+STOP_ELSEWHERE_S = 20.0
+"""Seconds that another process may take to stop a session. Longer than ``STOP_S``."""
+READY_S = 2.0
+"""Seconds in which a store must answer for a server to be ready."""
+WAKE_POLL_S = 0.1
+"""Seconds between two looks of a worker for sessions that it is asked to run."""
+WAKE_RETRY_S = 2.0
+"""Seconds before a worker tries again to run a session, after the store failed."""
 RELEASE_RETRY_S = 2.0
 """Seconds before the next try to record a session as idle, after the store failed."""
 

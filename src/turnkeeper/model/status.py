@@ -28,7 +28,7 @@ Status: TypeAlias = Idle | Busy | Retrying
 class Owner(Value):
     """The process that runs a session; the fields show whether it is still alive (workspace/owner.py).
 
-    Older logs have neither ``machine`` nor ``boot`` nor ``namespace``.
+    Older logs have neither ``machine`` nor ``boot`` nor ``namespace`` nor ``lease_s``.
     """
 
     host: str
@@ -41,6 +41,8 @@ class Owner(Value):
     """The boot id of the machine's kernel."""
     namespace: str = ""
     """The process id namespace of ``pid``; a container has its own."""
+    lease_s: float = 0
+    """The silence in seconds after which others may take the session; 0 for never (core/lease.py)."""
 
 
 IDLE = Idle()

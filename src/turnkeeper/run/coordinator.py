@@ -61,6 +61,10 @@ class Coordinator:
         else:
             drain.is_woken = True
 
+    async def request(self, session_id: str) -> None:
+        """Wake a session, by whoever runs sessions of this process."""
+        self.wake(session_id)
+
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run the session until it rests, joining a drain under way. Cancelling the caller does not stop the drain."""
         while (drain := self._drains.get(session_id)) is not None and (drain.is_stopping or drain.is_alone):
@@ -139,7 +143,10 @@ class Coordinator:
         drain.done.set()
         if drain.is_woken:
             # A wake that came while the drain was being stopped, as it failed, or while it had to wait, is not lost.
-            self._start(session_id, resume=drain.resumes)
+            self._restart(session_id, resume=drain.resumes)
+
+    def _restart(self, session_id: str, *, resume: bool) -> None:
+        self._start(session_id, resume=resume)
 
     async def _once(self, session_id: str, drain: _Drain, work: Callable[[], Awaitable[str]]) -> Outcome:
         try:

@@ -23,13 +23,14 @@ from turnkeeper.core.next_action import (
 from turnkeeper.core.restores import is_open, is_pending
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.refusal import Busy
-from turnkeeper.model.status import Idle, Owner
+from turnkeeper.model.status import Idle
 from turnkeeper.run.children import Children
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
+from turnkeeper.run.heart import Heart
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.open_turns import OpenTurns
-from turnkeeper.run.pen import Pen, take_pen
+from turnkeeper.run.pen import Pen
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
@@ -42,7 +43,7 @@ class Drain(msgspec.Struct, frozen=True):
 
     store: Store
     histories: Histories
-    owner: Owner
+    heart: Heart
     prepare: Preparation
     open_turns: OpenTurns
     compaction: Compaction
@@ -61,9 +62,9 @@ class Drain(msgspec.Struct, frozen=True):
                 return reason
             case Promote() if not is_pending(await self.store.journal.view(session_id)):
                 # In one append with the change of owner: what is done first after most wakes.
-                pen = await take_pen(self.store, session_id, self.owner, partial(promotion, first), at="promote")
+                pen = await self.heart.take(session_id, partial(promotion, first), at="promote")
             case _:
-                pen = await take_pen(self.store, session_id, self.owner)
+                pen = await self.heart.take(session_id)
         try:
             return await self._loop(pen, resume)
         except BaseException as error:
@@ -82,7 +83,7 @@ class Drain(msgspec.Struct, frozen=True):
                 f"a call of session {session_id!r} waits for an answer of the user or for a Child Session; "
                 "let it go on, or abort the turn"
             )
-        pen = await take_pen(self.store, session_id, self.owner)
+        pen = await self.heart.take(session_id)
         try:
             before = await self.store.journal.view(session_id)
             await pen.close_lost_turn(before)

@@ -8,6 +8,7 @@ other readers see them once they are durable. A caller that is about to wait for
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -20,6 +21,8 @@ from turnkeeper.model.event import Event, StatusChanged
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import BUSY, IDLE, Owner, Status
 from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engine import StaleFence
+from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
 
@@ -31,7 +34,9 @@ class Pen:
     """Writes to one session as its owner."""
 
     def __init__(self, store: Store, session_id: str, owner: Owner, fence: int) -> None:
-        self._store, self.session_id, self._owner, self._fence = store, session_id, owner, fence
+        self._store, self.session_id, self._owner, self.fence = store, session_id, owner, fence
+        self.on_release: Callable[[], None] = lambda: None
+        """Called once the session is not owned any more, because it became idle or another process has taken it."""
         self._held: list[Event] = []
         self._held_points: list[str] = []
         self._written: list[Recorded] = []
@@ -51,7 +56,7 @@ class Pen:
         (held, self._held), (points, self._held_points) = (self._held, []), (self._held_points, [])
         try:
             with anyio.CancelScope(shield=True):
-                view = await self._store.journal.append(self.session_id, *held, fence=self._fence)
+                view = await self._store.journal.append(self.session_id, *held, fence=self.fence)
         except BaseException:
             # What was held before is still true; it is tried again when the pen is laid down.
             self._held[:0] = held[:held_before]
@@ -133,9 +138,16 @@ class Pen:
                 return []
             return [*self._held, StatusChanged(status=IDLE)]
 
-        with anyio.CancelScope(shield=True):
-            view = (await self._store.journal.change(self.session_id, decide, fence=self._fence)).view
-        return view.owner != self._owner
+        try:
+            with anyio.CancelScope(shield=True):
+                view = (await self._store.journal.change(self.session_id, decide, fence=self.fence)).view
+        except StaleFence:
+            self.on_release()
+            raise
+        if view.owner == self._owner:
+            return False
+        self.on_release()
+        return True
 
 
 async def take_pen(
@@ -145,23 +157,49 @@ async def take_pen(
     first: Callable[[SessionView], Sequence[Event]] = lambda view: (),
     *,
     at: str = "",
+    may_take: Callable[[SessionView], bool] | None = None,
 ) -> Pen:
     """Become the owner of a session, and append in the same moment what ``first`` decides.
 
-    ``at`` names the crash points around it. Raises Busy while another living process owns the session.
+    ``at`` names the crash points around it. ``may_take`` says whether the owner of a session may be replaced; by
+    default only one whose process has ended. Raises Busy if it may not.
     """
-
-    def decide(view: SessionView) -> list[Event]:
-        if view.owner is not None and view.owner != owner and is_alive(view.owner):
-            raise Busy(f"session {session_id!r} is being run by process {view.owner.pid} on {view.owner.host}")
-        return [StatusChanged(status=BUSY, owner=owner), *first(view)]
-
     crash_point(f"run.before-{at}")
-    # The fence is read before the decision: of two processes, the engine refuses the one that raises it second.
-    with anyio.CancelScope(shield=True):
-        fence = await store.engine.fence(session_id) + 1
-        view, decided = await store.journal.change(session_id, decide, fence=fence)
-    crash_point(f"run.after-{at}")
-    pen = Pen(store, session_id, owner, fence)
-    pen.note_written(decided, view)
-    return pen
+    for _ in range(ATTEMPTS_MAX):
+        known = store.journal.cache.view(session_id) or await store.journal.view(session_id)
+        decide = partial(_taken, owner, first, may_take or _is_left, known.seq)
+        try:
+            with anyio.CancelScope(shield=True):
+                fence = await store.engine.fence(session_id) + 1
+                view, decided = await store.journal.change(session_id, decide, fence=fence)
+        except _FenceUnsure:
+            await store.journal.view(session_id)
+            continue
+        crash_point(f"run.after-{at}")
+        pen = Pen(store, session_id, owner, fence)
+        pen.note_written(decided, view)
+        return pen
+    raise Busy(f"session {session_id!r} changes its owner again and again; try again")
+
+
+class _FenceUnsure(Exception):
+    """The log has grown since before the fence was read, so another owner may have come and gone with the same one."""
+
+
+def _taken(
+    owner: Owner,
+    first: Callable[[SessionView], Sequence[Event]],
+    may_take: Callable[[SessionView], bool],
+    known: int,
+    view: SessionView,
+) -> list[Event]:
+    """The events that make ``owner`` the owner. ``known`` is the last event that was seen before the fence was read."""
+    if view.owner is not None and view.owner != owner and not may_take(view):
+        raise Busy(f"session {view.session.id!r} is being run by process {view.owner.pid} on {view.owner.host}")
+    if view.seq > known:
+        raise _FenceUnsure
+    return [StatusChanged(status=BUSY, owner=owner), *first(view)]
+
+
+def _is_left(view: SessionView) -> bool:
+    return view.owner is None or not is_alive(view.owner)

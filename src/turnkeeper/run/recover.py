@@ -15,15 +15,13 @@ from turnkeeper.core.restores import is_open
 from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Busy, Invalid, NotFound, Refusal
 from turnkeeper.model.session import Session
-from turnkeeper.model.status import Owner
 from turnkeeper.outside_code import contained
 from turnkeeper.run.children import Children
+from turnkeeper.run.heart import Heart
 from turnkeeper.run.histories import Histories
-from turnkeeper.run.pen import take_pen
 from turnkeeper.run.reverts import Reverts
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.owner import is_alive
 from turnkeeper.workspace.project import ProjectPlace, stored_place
 
 log = logging.getLogger(__name__)
@@ -53,11 +51,11 @@ class Left(NamedTuple):
 
 
 class TakeOver(msgspec.Struct, frozen=True):
-    """Takes over the sessions of dead processes; those of living ones are never touched."""
+    """Takes over sessions whose process has ended, or whose lease has; others are never touched."""
 
     store: Store
     histories: Histories
-    owner: Owner
+    heart: Heart
     config: Callable[[ProjectPlace], Config]
     """The configuration that holds in a place. May raise a Refusal."""
     reverts: Reverts
@@ -65,11 +63,18 @@ class TakeOver(msgspec.Struct, frozen=True):
     is_attended: bool = True
 
     async def all(
-        self, active: frozenset[str], policy: Recovery | None, ask: AskToContinue | None, failed: Failed | None = None
+        self,
+        active: frozenset[str],
+        policy: Recovery | None,
+        ask: AskToContinue | None,
+        failed: Failed | None = None,
+        *,
+        only_owned: bool = False,
     ) -> list[Left]:
-        """Close every open turn of a dead process. ``active`` are the sessions that this process runs already.
+        """Close every open turn that was left. ``active`` are the sessions that this process runs already.
 
-        Those that stay open, or whose revert does, are added to ``failed``.
+        Those that stay open, or whose revert does, are added to ``failed``. With ``only_owned``, sessions without an
+        owner are left alone: the runtime looks at them when it begins, and not again and again.
         """
         failed = {} if failed is None else failed
         if policy is not None and policy not in RECOVERIES:
@@ -91,6 +96,9 @@ class TakeOver(msgspec.Struct, frozen=True):
                     failed[session_id] = str(error) or type(error).__name__
 
         busy = [key[-1] for key, _ in await self.store.engine.scan(("busy",)) if key[-1] not in active]
+        self.heart.leases.forget_all_but(busy)
+        free = await self.heart.leases.listen(busy)
+        busy = [session_id for session_id in busy if session_id in free] if only_owned else busy
         async with anyio.create_task_group() as group:
             for session_id in busy:
                 group.start_soon(take, session_id)
@@ -99,7 +107,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     async def _take(self, session_id: str, resumes: bool, failed: Failed) -> Left:
         # Shielded: one whose turn is still open must not become idle, or it would never be found again.
         with anyio.CancelScope(shield=True):
-            pen = await take_pen(self.store, session_id, self.owner)
+            pen = await self.heart.take(session_id)
             view = await self.store.journal.view(session_id)
             await pen.leave_turn(view)
             try:
@@ -125,7 +133,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     async def _is_orphan(self, session_id: str) -> bool:
         view = await self.store.journal.view(session_id)
         if view.owner is not None:
-            return not is_alive(view.owner)
+            return view.owner != self.heart.owner and self.heart.leases.may_take(session_id, view)
         return view.turn is None or turn_state(view) != "waits"
 
     async def _goes_on(self, session_id: str, policy: Recovery | None, ask: AskToContinue | None) -> bool:

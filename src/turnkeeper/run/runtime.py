@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 import anyio
@@ -33,13 +32,16 @@ from turnkeeper.run.change_summaries import ChangeSummaries
 from turnkeeper.run.children import Children, ChildSessions
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
-from turnkeeper.run.coordinator import Coordinator, Outcome
+from turnkeeper.run.coordinator import Outcome
+from turnkeeper.run.delegating import new_coordinator
 from turnkeeper.run.directories import Directories
 from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
+from turnkeeper.run.failover import Failover
 from turnkeeper.run.families import Families
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.open_turns import OpenTurns
+from turnkeeper.run.ownership import new_heart
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.plugin_events import PluginEvents
 from turnkeeper.run.prepare import Preparation
@@ -51,20 +53,19 @@ from turnkeeper.run.settlements import Settlements
 from turnkeeper.run.snapshot_collection import SnapshotCollection, with_pending_undo
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
+from turnkeeper.run.wakes import StoredWakes
+from turnkeeper.run.worker import Worker
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.approvals import Approvals
 from turnkeeper.workspace.config import ProgramSettings
 from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.owner import this_process
 from turnkeeper.workspace.project import ProjectPlace, identify
 from turnkeeper.workspace.snapshots import ShadowRepository, Snapshots
 
 log = logging.getLogger(__name__)
 
 __all__ = ["Runtime", "Settings"]
-
-_numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
 
 
 class Runtime:
@@ -96,11 +97,10 @@ class Runtime:
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
         self.responders = settings.responders
         """Who answers requests to the user in this process."""
-        self.owner = this_process().but(runtime=str(next(_numbers)))
+        self._heart = new_heart(store, group, settings, stop=self._stop_run, interrupt=self.interrupt, wake=self.wake)
+        self.owner = self._heart.owner
         """What the log names as the owner of the sessions that are run here."""
         self._interrupted: set[str] = set()
-        self._resuming: set[str] = set()
-        """Sessions whose cut-off turn goes on when they are run next."""
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
         self._changes = ChangeSummaries(store, group)
@@ -109,17 +109,10 @@ class Runtime:
         self.reverts = Reverts(store, self._histories, self._repository)
         self._drain = self._new_drain(publish)
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
-        self._coordinator = Coordinator(group, self._run_drain)
+        self.wakes = StoredWakes(store.engine, store.mint)
+        self._coordinator = new_coordinator(group, self._run_drain, None if settings.runs else self.wakes)
         self._families = Families(store, self._coordinator, self._releases, self.children, self.jobs, self._interrupted)
-        self._taking_over = TakeOver(
-            store,
-            self._histories,
-            self.owner,
-            lambda place: self.directories.catalog(place)[0],
-            self.reverts,
-            self.children,
-            is_attended=self.responders.is_attended,
-        )
+        self._failover = self._new_failover()
 
     def _new_directories(self) -> Directories:
         settings = self._settings
@@ -145,6 +138,18 @@ class Runtime:
             is_active=lambda session_id: session_id in self.active,
             is_attended=self.responders.is_attended,
         )
+
+    def _new_failover(self) -> Failover:
+        taking_over = TakeOver(
+            self._store,
+            self._histories,
+            self._heart,
+            lambda place: self.directories.catalog(place)[0],
+            self.reverts,
+            self.children,
+            is_attended=self.responders.is_attended,
+        )
+        return Failover(taking_over, self._coordinator, self._families, self.children)
 
     def _new_drain(self, publish: Callable[[Delta], None]) -> Drain:
         """The loop with everything that it calls."""
@@ -172,7 +177,7 @@ class Runtime:
         return Drain(
             store,
             self._histories,
-            self.owner,
+            self._heart,
             Preparation(store, world, setup, settlements, boundary, fitter, changes, begun),
             OpenTurns(store, world, setup, settlements, changes, begun),
             Compaction(store, world, setup, settings.hooks),
@@ -187,14 +192,23 @@ class Runtime:
         """See to it that a session is looked at."""
         self._coordinator.wake(session_id)
 
+    async def request(self, session_id: str) -> None:
+        """See to it that a session is looked at; durably, if workers do it."""
+        await self._coordinator.request(session_id)
+
+    def worker(self, concurrency: int) -> Worker:
+        """What runs the sessions that other processes ask for."""
+        self._heart.announce("worker", concurrency)
+        return Worker(self._store.engine, self.wakes, self.run, concurrency)
+
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run a session until it rests."""
         return await self._coordinator.run(session_id, resume=resume)
 
     async def _run_drain(self, session_id: str, resume: bool) -> str:
         """A drain of a session, and the report to its parent if it is a Child Session that rests then."""
-        resume = resume or session_id in self._resuming
-        self._resuming.discard(session_id)
+        resume = resume or session_id in self._failover.resuming
+        self._failover.resuming.discard(session_id)
         try:
             with self._collection.paused():
                 reason = await self._drain.run(session_id, resume)
@@ -259,6 +273,11 @@ class Runtime:
         """
         return await self._families.interrupt(session_id)
 
+    async def _stop_run(self, session_id: str) -> None:
+        """Stop a session that this runtime may not own any longer. Calls that wait for the user stay open."""
+        self.jobs.end_session(session_id)
+        await self._coordinator.interrupt(session_id)
+
     async def forget(self, session_id: str) -> None:
         """Stop a session that is to be removed, and let go of what is held of it."""
         await self.interrupt(session_id)
@@ -282,6 +301,7 @@ class Runtime:
         await self.jobs.aclose()
         await self._plugin_events.aclose()
         await self._releases.finish_all()
+        await self._heart.aclose()
         await self._network.aclose()
 
     async def end_calls(self) -> None:
@@ -352,29 +372,16 @@ class Runtime:
     async def take_over(
         self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
     ) -> list[Left]:
-        """Close what dead processes left open; the sessions that were found, to be given to ``resume_taken_over``.
-
-        A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
-        session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
-        ``rest`` waits for the user, ``ask`` asks. Those that could not be closed are added to ``failed``.
-        """
-        left = await self._taking_over.all(self.active, policy, ask, failed)
-        self._resuming |= {one.session_id for one in left if one.resumes}
-        return left
+        """Close what dead processes left open, as ``Failover.take_over`` does."""
+        return await self._failover.take_over(policy, ask=ask, failed=failed)
 
     async def resume_taken_over(self, left: Sequence[Left]) -> None:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
+        await self._failover.resume(left)
 
-        async def run(one: Left) -> None:
-            await self.children.recover(one.session_id)  # A session that rests may be given a result, and goes on then.
-            if not one.rests:
-                await self.run(one.session_id, resume=one.resumes)
-
-        async with anyio.create_task_group() as group:
-            for one in left:
-                group.start_soon(run, one)
-        for one in left:
-            await self.wait_family(await self.children.root_of(one.session_id))
+    async def watch_leases(self) -> None:
+        """Take over the sessions of hosts that die or fall silent, and run them on. Never ends."""
+        await self._failover.watch(self.group)
 
     async def wait_family(self, session_id: str) -> Outcome:
         """Wait until a session rests and no Child Session of this process works for it in the background."""

@@ -8,10 +8,12 @@ import anyio
 import msgspec
 
 from turnkeeper.context.component import ContextComponent
+from turnkeeper.core.lease import Terms
 from turnkeeper.model.value import JsonObject
 from turnkeeper.plugins.plugin import Limits
 from turnkeeper.run.asking import Responders
 from turnkeeper.run.directories import Transport
+from turnkeeper.run.leases import Pace
 from turnkeeper.run.permission import Asker, QuestionAsker, dismiss_all, reject_all
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.tools import load as load_tools
@@ -30,6 +32,12 @@ class Settings(msgspec.Struct, frozen=True):
     transport: Transport | None = None
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
+    runs: bool = True
+    """Whether sessions are run in this process. Else workers are asked to (run/wakes.py)."""
+    lease: Terms | None = None
+    """The times of the lease on the sessions that are run here; None: as the store suggests."""
+    pace: Pace = Pace()
+    """The clock of the lease, which never steps."""
     titles: bool = True
     snapshots: bool = True
     """Whether changes of files are recorded, where the configuration does not forbid it."""

@@ -2,8 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from turnkeeper.server.service import Service
+
+if TYPE_CHECKING:
+    from turnkeeper.model.cluster import ClusterReport
 
 
 class Metrics:
@@ -23,16 +27,16 @@ class Metrics:
         """All of it."""
         tk = self._service.turnkeeper
         pending = len(await tk.permissions()) + len(await tk.questions())
-        return "\n".join(self._lines(pending)) + "\n"
+        return "\n".join(self._lines(pending, await tk.cluster())) + "\n"
 
-    def _lines(self, pending: int) -> Iterator[str]:
+    def _lines(self, pending: int, cluster: "ClusterReport") -> Iterator[str]:
         yield from _head("turnkeeper_requests_total", "counter", "Requests answered, by operation and status.")
         for (operation, status), count in sorted(self._requests.items()):
             yield f'turnkeeper_requests_total{{operation="{operation}",status="{status}"}} {count}'
         yield from _head("turnkeeper_request_seconds_total", "counter", "Seconds until responses began, by operation.")
         for operation, seconds in sorted(self._seconds.items()):
             yield f'turnkeeper_request_seconds_total{{operation="{operation}"}} {seconds:.6f}'
-        for name, kind, about, value in self._now(pending):
+        for name, kind, about, value in (*self._now(pending), *_shared(cluster)):
             yield from _head(name, kind, about)
             yield f"{name} {value}"
 
@@ -65,6 +69,15 @@ class Metrics:
         yield "turnkeeper_subscribers", "gauge", "Subscribers of notifications.", bus.subscribers
         yield "turnkeeper_notifications_dropped_total", "counter", "Deltas that slow subscribers missed.", bus.dropped
         yield "turnkeeper_overflows_total", "counter", "Subscribers dropped because they fell behind.", bus.overflows
+
+
+def _shared(cluster: "ClusterReport") -> Iterator[tuple[str, str, str, int]]:
+    """What all processes on the store have in common."""
+    queue = cluster.queue
+    yield "turnkeeper_hosts", "gauge", "Processes that have announced themselves in the store.", len(cluster.hosts)
+    yield "turnkeeper_leases", "gauge", "Sessions that some process runs.", len(cluster.leases)
+    yield "turnkeeper_wakes_waiting", "gauge", "Sessions that wait for a worker.", queue.sessions
+    yield "turnkeeper_wake_lag_ms", "gauge", "Milliseconds that the oldest of them has waited.", queue.oldest_ms
 
 
 def _head(name: str, kind: str, about: str) -> Iterator[str]:

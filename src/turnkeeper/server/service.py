@@ -23,6 +23,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes_max: int = 64 * 1024 * 1024
     body_timeout_s: float = 30.0
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    runs: bool = True
+    """Whether the server runs sessions itself. Else workers do."""
 
     def __repr__(self) -> str:
         return f"Options(hostname={self.hostname!r}, password={'set' if self.password else 'not set'})"

@@ -102,6 +102,7 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
     async with anyio.create_task_group() as group:
         group.start_soon(server.watch)
         group.start_soon(service.turnkeeper.run_answered)
+        group.start_soon(service.turnkeeper.follow)
         if flags.watches(service.options.environ):
             group.start_soon(service.turnkeeper.runtime.directories.watch, anyio.sleep)
         try:
@@ -117,7 +118,7 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
 
 
 async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> None:
-    """Load what the first prompt needs, then resume the sessions that dead processes left open."""
+    """Load what the first prompt needs, resume what dead processes left open, and watch for more of it."""
     await anyio.sleep(PAUSE_S)
     try:
         await _load(app, service)
@@ -130,7 +131,10 @@ async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> 
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     if left:
         log.warning("sessions that a dead process left open were looked after: %d", len(left))
-    await service.turnkeeper.resume_taken_over(left)
+    async with anyio.create_task_group() as group:
+        if service.options.runs:
+            group.start_soon(service.turnkeeper.watch_leases)
+        await service.turnkeeper.resume_taken_over(left)
 
 
 async def _load(app: App, service: Service) -> None:

@@ -124,6 +124,21 @@ def busy(session_id: str) -> Key:
     return ("busy", session_id)
 
 
+def heartbeat(runtime: str) -> Key:
+    """The key of the newest heartbeat of a runtime that runs sessions."""
+    return ("heartbeat", runtime)
+
+
+def stop_request(session_id: str) -> Key:
+    """The key of a request to the owner of a session to stop it."""
+    return ("stop", session_id)
+
+
+def wake(session_id: str, token: str) -> Key:
+    """The key of one request to the workers to run a session."""
+    return ("wake", session_id, token)
+
+
 def ledger(session_id: str, seq: int) -> Key:
     """One row of the ledger, by the seq of its event."""
     return ("ledger", session_id, f"{seq:012d}")

@@ -70,6 +70,10 @@ class ViewCache:
             if (slot := self._slots.get(session_id)) is not None:
                 slot.wake()
 
+    def newest(self, limit: int) -> list[str]:
+        """The sessions in memory that were used last."""
+        return [session_id for session_id, slot in list(self._slots.items())[-limit:] if slot.view is not None]
+
     def forget(self, session_id: str) -> None:
         """Drop a session that was removed."""
         slot = self._slots.pop(session_id, None)

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import msgspec
 
 from turnkeeper.app import Turnkeeper, open_store
+from turnkeeper.core.lease import Terms
 from turnkeeper.mint import FixedMint, Mint
 from turnkeeper.model.event import Event
 from turnkeeper.model.message import AssistantMessage
@@ -24,6 +25,7 @@ from turnkeeper.model.value import JsonObject, encode
 from turnkeeper.plugins.plugin import Limits
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.coordinator import Outcome
+from turnkeeper.run.leases import Pace
 from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
 from turnkeeper.run.runtime import Settings
 from turnkeeper.run.summarise import Hooks
@@ -183,6 +185,9 @@ class StageOptions:
     environ: Mapping[str, str] = field(default_factory=dict)
     hooks: Hooks = field(default_factory=Hooks)
     plugin_limits: Limits = field(default_factory=Limits)
+    runs: bool = True
+    lease: Terms | None = None
+    pace: Pace = field(default_factory=Pace)
 
 
 @asynccontextmanager
@@ -210,6 +215,9 @@ async def stage(
         snapshots=given.snapshots,
         hooks=given.hooks,
         plugin_limits=given.plugin_limits,
+        runs=given.runs,
+        lease=given.lease,
+        pace=given.pace,
         tools=lambda: given.tools,
         environ={
             "HOME": str(directory),

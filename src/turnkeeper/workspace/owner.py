@@ -10,6 +10,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from turnkeeper.core.lease import Process
 from turnkeeper.model.status import Owner
 
 MACHINE_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
@@ -22,7 +23,7 @@ def this_process() -> Owner:
     return Owner(
         host=socket.gethostname(),
         pid=os.getpid(),
-        started=_started(os.getpid()) or "",
+        started=_begun(os.getpid()),
         machine=_machine(),
         boot=_boot(),
         namespace=_namespace(),
@@ -31,17 +32,22 @@ def this_process() -> Owner:
 
 def is_alive(owner: Owner) -> bool:
     """Whether a process still runs. A process that is not visible from here counts as running."""
+    return process(owner) != "ended"
+
+
+def process(owner: Owner) -> Process:
+    """Whether the process of an owner runs, as far as it can be seen from here."""
     here = this_process()
     if owner.boot and here.boot and owner.boot != here.boot:
-        return not _is_same_machine(owner, here)  # A reboot has ended all processes of this machine.
+        # A reboot has ended all processes of this machine.
+        return "ended" if _is_same_machine(owner, here) else "unseen"
     is_kernel_known = bool(owner.boot and here.boot)
     is_visible = owner.host == here.host or (is_kernel_known and owner.namespace == here.namespace)
     if not is_visible:  # On another machine, or in another container of this machine.
-        return True
+        return "unseen"
     started = _started(owner.pid)
-    if started is None:
-        return False
-    return not owner.started or not started or started == owner.started
+    is_same = started is not None and (not owner.started or not started or started == owner.started)
+    return "runs" if is_same else "ended"
 
 
 def _is_same_machine(owner: Owner, here: Owner) -> bool:
@@ -55,6 +61,12 @@ def _machine() -> str:
     """A hash of the machine id, which must not leave the machine itself; empty if the system has none."""
     found = next(filter(None, map(_content, MACHINE_FILES)), "")
     return sha256(f"turnkeeper {found}".encode()).hexdigest()[:16] if found else ""
+
+
+@cache
+def _begun(pid: int) -> str:
+    """The start time of this process, ``pid``; empty if unknown. After a fork the number is another one."""
+    return _started(pid) or ""
 
 
 @cache

@@ -1,11 +1,15 @@
-"""Health check."""
+"""Health and readiness: whether the server lives, and whether it can do its work."""
 
 from typing import Literal
 
+import anyio
+
+from turnkeeper.core.limits import READY_S
 from turnkeeper.model.value import Value
 from turnkeeper.model.version import __version__
 from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.route import Route
+from turnkeeper.store.engine import StoreUnavailable
 
 
 class Health(Value):
@@ -20,4 +24,25 @@ async def health(call: PlainRequest) -> Health:
     return Health(healthy=True, version=__version__)
 
 
-ROUTES = (Route(method="GET", path="/global/health", operation="global.health", handler=health, answer=Health),)
+class Ready(Value):
+    """The body of a readiness check."""
+
+    ready: Literal[True]
+    runs: bool
+    """Whether this server runs sessions itself. Else workers do."""
+
+
+async def ready(call: PlainRequest) -> Ready:
+    """Readiness check: whether the store can be read now. Answered with 503 if not."""
+    try:
+        with anyio.fail_after(READY_S):
+            await call.turnkeeper.store.engine.version()
+    except TimeoutError as error:
+        raise StoreUnavailable(f"the store has not answered within {READY_S:g} s") from error
+    return Ready(ready=True, runs=call.service.options.runs)
+
+
+ROUTES = (
+    Route(method="GET", path="/global/health", operation="global.health", handler=health, answer=Health),
+    Route(method="GET", path="/global/ready", operation="global.ready", handler=ready, answer=Ready),
+)

@@ -123,7 +123,7 @@ async def summarise(call: HttpRequest[None, SummariseBody]) -> bool:
 
 
 async def abort(call: PlainRequest) -> bool:
-    """Stop a session. Refused while another process runs it, because only that process can stop it."""
+    """Stop a session, whichever process runs it. Refused if that process does not stop it in time."""
     with suppress(NotFound):  # Clients expect true also for an unknown session.
         await call.turnkeeper.stop(call.session_id)
     return True

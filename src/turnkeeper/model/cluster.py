@@ -1,0 +1,46 @@
+"""Cluster: which processes share a store, which sessions they run, and what waits for a worker."""
+
+from typing import Literal
+
+from turnkeeper.model.status import Owner
+from turnkeeper.model.value import Value
+
+
+class HostReport(Value):
+    """A runtime that has written a heartbeat and not taken its leave."""
+
+    owner: Owner
+    role: str
+    process: Literal["runs", "ended", "unseen"]
+    """What is seen of it from here. One on another machine is unseen."""
+    sessions: int
+    """How many sessions it owned at its newest heartbeat."""
+    concurrency: int | None = None
+    """How many a worker runs at a time."""
+    heartbeat_age_ms: int
+    """Since its newest heartbeat, if the clocks of both hosts agree."""
+
+
+class LeaseReport(Value):
+    """A session that has an owner."""
+
+    session_id: str
+    owner: Owner
+    process: Literal["runs", "ended", "unseen"]
+
+
+class QueueReport(Value):
+    """What servers without runs have asked workers for."""
+
+    sessions: int = 0
+    wakes: int = 0
+    oldest_ms: int = 0
+    """The lag: since the oldest of them was asked for."""
+
+
+class ClusterReport(Value):
+    """The processes on one store."""
+
+    hosts: tuple[HostReport, ...]
+    leases: tuple[LeaseReport, ...]
+    queue: QueueReport

@@ -1,0 +1,19 @@
+"""Heartbeat: what a runtime that runs sessions writes to the store at intervals, so that others know it is there."""
+
+from turnkeeper.model.status import Owner
+from turnkeeper.model.value import Value
+
+
+class Heartbeat(Value):
+    """The newest heartbeat of a runtime. The number rises; others compare it with the one they saw before."""
+
+    owner: Owner
+    beat: int
+    at: int
+    """When it was written, by the clock of its host in milliseconds; for people, and for no decision."""
+    sessions: int = 0
+    """How many sessions it owned then."""
+    role: str = ""
+    """What the process is for: ``server`` or ``worker``; empty for a command."""
+    concurrency: int | None = None
+    """How many sessions a worker runs at a time."""

@@ -1,0 +1,78 @@
+"""Failover: sessions that dead or silent hosts left are taken over, and run on; at the start, and as hosts fail."""
+
+import logging
+from collections.abc import Sequence
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from turnkeeper.model.refusal import Refusal
+from turnkeeper.run.children import Children
+from turnkeeper.run.coordinator import Coordinator
+from turnkeeper.run.families import Families
+from turnkeeper.run.recover import AskToContinue, Failed, Left, Recovery, TakeOver
+from turnkeeper.store.engine import EngineError
+
+log = logging.getLogger(__name__)
+
+
+class Failover(msgspec.Struct, frozen=True):
+    """Takes over what others left, and runs it on."""
+
+    taking_over: TakeOver
+    coordinator: Coordinator
+    families: Families
+    children: Children
+    resuming: set[str] = msgspec.field(default_factory=set)
+    """Sessions whose cut-off turn goes on when they are run next."""
+
+    async def take_over(
+        self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
+    ) -> list[Left]:
+        """Close what dead processes left open; the sessions that were found, to be given to ``resume``.
+
+        A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
+        session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
+        ``rest`` waits for the user, ``ask`` asks. Those that could not be closed are added to ``failed``.
+        """
+        return self._noted(await self.taking_over.all(self.coordinator.active, policy, ask, failed))
+
+    async def resume(self, left: Sequence[Left]) -> None:
+        """Run those of the sessions that were taken over that have something to do, until they rest."""
+
+        async def run(one: Left) -> None:
+            await self.children.recover(one.session_id)  # A session that rests may be given a result, and goes on then.
+            if not one.rests:
+                await self.coordinator.run(one.session_id, resume=one.resumes)
+
+        async with anyio.create_task_group() as group:
+            for one in left:
+                group.start_soon(run, one)
+        for one in left:
+            await self.families.wait(await self.children.root_of(one.session_id))
+
+    async def watch(self, group: TaskGroup) -> None:
+        """Take over sessions when their host dies or falls silent, and run them on in ``group``. Never ends."""
+        leases = self.taking_over.heart.leases
+        while True:
+            await leases.pace.sleep(leases.terms.beat_s)
+            try:
+                left = await self.taking_over.all(self.coordinator.active, None, None, only_owned=True)
+            except EngineError as error:
+                log.warning("the sessions of other hosts could not be looked at: %s", error)
+                continue
+            if left:
+                names = ", ".join(one.session_id for one in left)
+                log.warning("sessions of hosts that died or fell silent were taken over: %s", names)
+                group.start_soon(self._resume_apart, self._noted(left), name="sessions of other hosts")
+
+    def _noted(self, left: list[Left]) -> list[Left]:
+        self.resuming.update(one.session_id for one in left if one.resumes)
+        return left
+
+    async def _resume_apart(self, left: Sequence[Left]) -> None:
+        try:
+            await self.resume(left)
+        except* (Refusal, EngineError) as errors:
+            log.warning("a session that was taken over cannot go on: %s", errors.exceptions[0])

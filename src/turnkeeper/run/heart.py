@@ -1,0 +1,208 @@
+"""The heart of a runtime: renews the lease of the sessions it owns, and stops their runs if it cannot.
+
+It beats only while the runtime owns a session. ``core/lease.py`` decides what to do, and when.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from turnkeeper.core.lease import Tenure, next_at, next_step, stop_at
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.event import Event, StatusChanged
+from turnkeeper.model.heartbeat import Heartbeat
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.status import Owner
+from turnkeeper.model.value import encode
+from turnkeeper.run.leases import Leases, runtime_name
+from turnkeeper.run.pen import Pen, take_pen
+from turnkeeper.store import keys
+from turnkeeper.store.engine import EngineError, StaleFence
+from turnkeeper.store.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class Heart:
+    """Takes sessions for this runtime, and keeps the lease on them."""
+
+    def __init__(
+        self,
+        store: Store,
+        leases: Leases,
+        group: TaskGroup,
+        *,
+        stop: Callable[[str], Awaitable[object]],
+        wake: Callable[[str], None],
+        beside: Callable[[Callable[[], Mapping[str, int]]], Awaitable[None]] | None = None,
+    ) -> None:
+        """``stop`` ends the run of a session as if its process ended; ``wake`` has it looked at again.
+
+        ``beside`` is run as long as sessions are owned. It is given a function that tells which, with their fences.
+        """
+        self._store, self.leases, self._group = store, leases, group
+        self._stop, self._wake, self._beside = stop, wake, beside
+        self._held: dict[str, int] = {}
+        self._stopped: set[str] = set()
+        self._tenure = Tenure(0)
+        self._is_beating = False
+        self._beat = 0
+        self._announced: tuple[str, int | None] | None = None
+
+    @property
+    def owner(self) -> Owner:
+        """What the log names as the owner of these sessions."""
+        return self.leases.owner
+
+    async def take(
+        self, session_id: str, first: Callable[[SessionView], Sequence[Event]] = lambda view: (), *, at: str = ""
+    ) -> Pen:
+        """Become the owner of a session as ``take_pen`` says; also in the place of one whose lease has ended."""
+        known = self._store.journal.cache.view(session_id)
+        if known is not None and known.owner not in (None, self.owner):
+            await self.leases.listen([session_id])
+        begun = self.leases.pace.now()
+        may_take = partial(self.leases.may_take, session_id)
+        pen = await take_pen(self._store, session_id, self.owner, first, at=at, may_take=may_take)
+        pen.on_release = partial(self._release, session_id, pen.fence)
+        self._held[session_id] = pen.fence
+        if not self._is_beating:
+            self._begin(begun)
+        return pen
+
+    def _begin(self, begun: float) -> None:
+        # The append that took the session is a sign of life in itself; the first heartbeat can wait.
+        self._is_beating, self._tenure = True, Tenure(begun)
+        self._group.start_soon(self._work, name="heartbeats")
+
+    def announce(self, role: str, concurrency: int | None = None) -> None:
+        """Beat from now on, also while no session is owned, so that people see who shares the store."""
+        self._announced = (role, concurrency)
+        if not self._is_beating:
+            self._begin(self.leases.pace.now() - self.leases.terms.beat_s)
+
+    @property
+    def _is_needed(self) -> bool:
+        return bool(self._held or self._stopped or self._announced)
+
+    def _release(self, session_id: str, fence: int) -> None:
+        if self._held.get(session_id) == fence:
+            del self._held[session_id]
+
+    async def aclose(self) -> None:
+        """Remove the heartbeat, unless a session is still owned."""
+        self._announced = None
+        if self._beat and not self._held:
+            with suppress(EngineError):
+                await self._store.engine.put({self._key: None})
+
+    async def _work(self) -> None:
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._work_beside)
+                await self._keep()
+                group.cancel_scope.cancel()
+        finally:
+            self._is_beating = False
+        if self._is_needed:  # A session was taken in the moment when there was none.
+            self._begin(self.leases.pace.now())
+
+    async def _work_beside(self) -> None:
+        if self._beside is not None:
+            await self._beside(lambda: dict(self._held))
+
+    async def _keep(self) -> None:
+        terms, pace = self.leases.terms, self.leases.pace
+        while self._is_needed:
+            await pace.sleep(max(next_at(self._tenure, terms) - pace.now(), 0))
+            if self._is_needed:
+                await self._step()
+
+    async def _step(self) -> None:
+        terms, now = self.leases.terms, self.leases.pace.now()
+        match next_step(self._tenure, terms, now):
+            case "wait":
+                return
+            case "renew":
+                await self._renew(stop_at(self._tenure, terms) - now)
+            case "reclaim":
+                if self._held:
+                    log.warning("paused for %.0f s: asking whether the sessions were taken", now - self._tenure.renewed)
+                await self._renew(terms.margin_s, reclaims=True)
+                if self._tenure.failed is not None:
+                    self._stop_all()
+            case "stop":
+                self._stop_all()
+                await self._renew(terms.beat_s, reclaims=True)
+
+    async def _renew(self, timeout_s: float, *, reclaims: bool = False) -> None:
+        """Write a heartbeat; before it, with ``reclaims``, find out which sessions are still owned."""
+        pace = self.leases.pace
+        begun, is_done = pace.now(), False
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._give_up, timeout_s, group.cancel_scope)
+                if reclaims:
+                    await self._reclaim()
+                await self._write()
+                is_done = True
+                group.cancel_scope.cancel()
+        except* EngineError as errors:
+            log.warning("the heartbeat was not written: %s", errors.exceptions[0])
+        self._tenure = Tenure(begun) if is_done else self._tenure._replace(failed=pace.now())
+        if is_done:
+            stopped, self._stopped = self._stopped, set()
+            for session_id in sorted(stopped):
+                self._wake(session_id)
+
+    async def _give_up(self, timeout_s: float, scope: anyio.CancelScope) -> None:
+        await self.leases.pace.sleep(timeout_s)
+        self._stop_all()  # First: a write that hangs in a thread or a driver may not heed the cancellation.
+        scope.cancel()
+
+    async def _write(self) -> None:
+        role, concurrency = self._announced or ("", None)
+        heartbeat = Heartbeat(
+            owner=self.owner,
+            beat=self._beat + 1,
+            at=self._store.mint.now(),
+            sessions=len(self._held),
+            role=role,
+            concurrency=concurrency,
+        )
+        await self._store.engine.put({self._key: encode(heartbeat)})
+        self._beat += 1
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        return keys.heartbeat(runtime_name(self.leases.owner))
+
+    async def _reclaim(self) -> None:
+        """Append to every session under its fence. One that was taken refuses it, and its run is stopped."""
+
+        def decide(view: SessionView) -> list[Event]:
+            is_own = view.owner == self.leases.owner
+            return [StatusChanged(status=view.status, owner=view.owner)] if is_own else []
+
+        for session_id, fence in list(self._held.items()):
+            try:
+                is_taken = (await self._store.journal.change(session_id, decide, fence=fence)).view.owner != self.owner
+            except (StaleFence, NotFound):
+                is_taken = True
+            if is_taken and self._held.get(session_id) == fence:
+                log.warning("session %s was taken by another process; its run is stopped", session_id)
+                self._release(session_id, fence)
+                self._group.start_soon(self._stop_one, session_id, name=f"stop {session_id}")
+
+    def _stop_all(self) -> None:
+        for session_id in sorted(self._held.keys() - self._stopped):
+            log.error("session %s is stopped: its lease could not be renewed and ends soon", session_id)
+            self._stopped.add(session_id)
+            self._group.start_soon(self._stop_one, session_id, name=f"stop {session_id}")
+
+    async def _stop_one(self, session_id: str) -> None:
+        await self._stop(session_id)

@@ -1,0 +1,33 @@
+"""Ownership: who this runtime is in the log, and what keeps the sessions it owns."""
+
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+from anyio.abc import TaskGroup
+
+from turnkeeper.core.lease import ONE_HOST
+from turnkeeper.run.heart import Heart
+from turnkeeper.run.leases import Leases
+from turnkeeper.run.settings import Settings
+from turnkeeper.run.stop_requests import StopRequests
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.owner import this_process
+
+_numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
+
+
+def new_heart(
+    store: Store,
+    group: TaskGroup,
+    settings: Settings,
+    *,
+    stop: Callable[[str], Awaitable[object]],
+    interrupt: Callable[[str], Awaitable[object]],
+    wake: Callable[[str], None],
+) -> Heart:
+    """The heart of a new runtime. ``stop`` ends a run as the end of the process, ``interrupt`` as the user does."""
+    terms = settings.lease or ONE_HOST
+    owner = this_process().but(runtime=str(next(_numbers)), lease_s=terms.lease_s)
+    leases = Leases(store.engine, owner, terms, settings.pace)
+    requests = StopRequests(store.engine, interrupt, group, settings.pace)
+    return Heart(store, leases, group, stop=stop, wake=wake, beside=requests.heed)

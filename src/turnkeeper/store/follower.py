@@ -1,0 +1,63 @@
+"""Follow what other processes write to sessions at work, so that this one publishes it too."""
+
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
+
+import anyio
+import msgspec
+
+from turnkeeper.core.limits import TAIL_POLL_S
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.value import UNREADABLE, Value
+from turnkeeper.store import keys
+from turnkeeper.store.engine import EngineError
+from turnkeeper.store.store import Store
+
+FOLLOWED_MAX = 128
+"""How many sessions are looked at although no process runs them."""
+
+
+class _Head(Value):
+    """The field of a state document that says how far the log has come."""
+
+    seq: int
+
+
+_read = msgspec.json.Decoder(_Head).decode
+
+
+async def follow(
+    store: Store,
+    is_heard: Callable[[], bool],
+    own: Callable[[], Collection[str]],
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+) -> None:
+    """Fold and publish the new events of sessions that other processes run. Never ends.
+
+    Nothing is read while nobody listens. ``own`` are the sessions of this process, whose events are published as they
+    are written. A session that is not in memory is published from the first look on.
+    """
+    seen: int | None = None
+    while True:
+        await sleep(TAIL_POLL_S)
+        if not is_heard():
+            continue
+        try:
+            version = await store.engine.version()
+            if version != seen:
+                await _catch_up(store, own())
+            seen = version
+        except EngineError:
+            seen = None
+
+
+async def _catch_up(store: Store, own: Collection[str]) -> None:
+    at_work = {key[-1] for key, _ in await store.engine.scan(("busy",))}
+    # One may have begun and come to rest between two looks; then it is among those that were used last.
+    looked_at = sorted(at_work.union(store.journal.cache.newest(FOLLOWED_MAX)).difference(own))
+    states = await store.engine.get([keys.state(session_id) for session_id in looked_at]) if looked_at else []
+    for session_id, stored in zip(looked_at, states, strict=True):
+        known = store.journal.cache.view(session_id)
+        with suppress(NotFound, *UNREADABLE):
+            if known is None or (stored is not None and _read(stored).seq > known.seq):
+                await store.journal.view(session_id)

@@ -1,0 +1,205 @@
+"""Leases: sessions of silent hosts are taken over, and a host that cannot renew its lease stops its runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import msgspec
+from paced import Paced
+
+from turnkeeper.core.lease import Terms
+from turnkeeper.mint import Mint
+from turnkeeper.model import event as e
+from turnkeeper.model.failure import AbortedFailure
+from turnkeeper.model.heartbeat import Heartbeat
+from turnkeeper.model.status import BUSY, Owner
+from turnkeeper.model.value import encode
+from turnkeeper.providers.script import Gate
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.leases import runtime_name
+from turnkeeper.store import keys
+from turnkeeper.store.engine import Key, StoreUnavailable
+from turnkeeper.store.engines.memory import MemoryEngine
+from turnkeeper.testing.builders import a_turn
+from turnkeeper.testing.harness import Play, Stage, StageOptions, stage
+
+TERMS = Terms(beat_s=2, lease_s=10, margin_s=3)
+ELSEWHERE = Owner(host="elsewhere", pid=1, started="1", machine="other", boot="other", lease_s=10)
+PATIENCE_S = 120
+
+
+async def left_by(stage: Stage, owner: Owner) -> str:
+    """A session that another host runs: it has begun a turn and said a word."""
+    session = await stage.session(id="ses_left", metadata={"recovery": "continue"})
+    [admitted, promoted, _, started, *parts] = a_turn(session, 1)[:7]
+    store = stage.tk.store
+    fence = await store.engine.fence(session) + 1
+    busy = e.StatusChanged(status=BUSY, owner=owner)
+    await store.journal.append(session, admitted, promoted, busy, started, *parts, fence=fence)
+    return session
+
+
+async def beat(stage: Stage, number: int) -> None:
+    """Another host's heartbeat."""
+    body = encode(Heartbeat(owner=ELSEWHERE, beat=number, at=0))
+    await stage.tk.store.engine.put({keys.heartbeat(runtime_name(ELSEWHERE)): body})
+
+
+async def test_a_session_of_a_silent_host_is_taken_over_after_its_lease_and_not_before(play: Play) -> None:
+    time = Paced()
+    async with play(Scripted().says("I go on."), lease=TERMS, pace=time.pace) as stage:
+        session = await left_by(stage, ELSEWHERE)
+        assert (await stage.tk.run(session)).is_busy
+        time.advance(9)
+        assert (await stage.tk.run(session)).is_busy
+        time.advance(1)
+        assert (await stage.tk.run(session, resume=True)).kind == "rested"
+        (lost, _), (answer, _) = await stage.turns(session)
+        assert isinstance(lost.error, AbortedFailure)
+        assert answer.error is None
+        assert await stage.is_sound(session)
+
+
+async def test_heartbeats_and_events_keep_a_session_from_being_taken(play: Play) -> None:
+    time = Paced()
+    async with play(Scripted(), lease=TERMS, pace=time.pace) as stage:
+        session = await left_by(stage, ELSEWHERE)
+        assert (await stage.tk.run(session)).is_busy
+        time.advance(9)
+        await beat(stage, 1)
+        assert (await stage.tk.run(session)).is_busy
+        time.advance(9)
+        assert (await stage.tk.run(session)).is_busy
+        await stage.tk.store.journal.append(session, e.InstructionDiscovered(path="AGENTS.md"))
+        assert (await stage.tk.run(session)).is_busy
+        time.advance(9)
+        assert (await stage.tk.run(session)).is_busy
+
+
+async def test_an_owner_of_a_version_without_leases_is_never_taken_for_silent(play: Play) -> None:
+    time = Paced()
+    async with play(Scripted(), lease=TERMS, pace=time.pace) as stage:
+        session = await left_by(stage, ELSEWHERE.but(lease_s=0))
+        assert (await stage.tk.run(session)).is_busy
+        time.advance(1_000_000)
+        assert (await stage.tk.run(session)).is_busy
+
+
+async def test_whoever_watches_takes_silent_sessions_over_by_itself(play: Play) -> None:
+    time = Paced()
+    async with play(Scripted().says("I go on."), lease=TERMS, pace=time.pace) as stage:
+        session = await left_by(stage, ELSEWHERE)
+        stage.tk.runtime.group.start_soon(stage.tk.runtime.watch_leases)
+        with anyio.fail_after(PATIENCE_S):
+            while (await stage.tk.store.queries.state(session)).owner == ELSEWHERE:
+                await time.asleep(2)
+                time.advance(2)
+            await stage.tk.wait(session)
+        assert [message.error is None for message, _ in await stage.turns(session)] == [False, True]
+
+
+class Unsure(MemoryEngine):
+    """A store that stops taking documents, as if the network were cut."""
+
+    is_cut = False
+
+    async def put(self, documents: Mapping[Key, bytes | None]) -> None:
+        if self.is_cut:
+            raise StoreUnavailable("the network is cut")
+        await super().put(documents)
+
+
+async def test_a_host_that_cannot_renew_its_lease_stops_its_runs_before_the_lease_ends(tmp_path: Path) -> None:
+    time, gate, engine = Paced(), Gate(), Unsure()
+    options = StageOptions(lease=TERMS, pace=time.pace)
+    script = Scripted().says("Half a ").waits(gate).says("sentence.")
+    async with stage(engine, tmp_path / "place", script, options) as opened:
+        session = await opened.session()
+        await opened.say(session, "go")
+        await gate.wait_reached()
+        engine.is_cut = True
+        passed = 0.0
+        with anyio.fail_after(PATIENCE_S):
+            while opened.tk.runtime.active:
+                await time.asleep(0.5)
+                time.advance(0.5)
+                passed += 0.5
+                await anyio.wait_all_tasks_blocked()
+        assert passed == TERMS.lease_s - TERMS.margin_s
+        [(message, _)] = await opened.turns(session)
+        assert isinstance(message.error, AbortedFailure)
+
+
+async def test_a_host_that_was_paused_goes_on_if_nobody_took_its_session(play: Play) -> None:
+    time, gate = Paced(), Gate()
+    async with play(Scripted().says("A whole ").waits(gate).says("sentence."), lease=TERMS, pace=time.pace) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await gate.wait_reached()
+        before = len(await stage.events(session))
+        await time.asleep(2)
+        time.advance(100)
+        with anyio.fail_after(PATIENCE_S):
+            await time.asleep(2)
+        assert len(await stage.events(session)) == before + 1  # It has asked the store.
+        assert stage.tk.runtime.active == {session}
+        gate.open()
+        assert (await stage.tk.wait(session)).reason == "answered"
+
+
+async def test_a_host_that_was_paused_stops_at_once_if_another_one_took_its_session(play: Play) -> None:
+    time, gate = Paced(), Gate()
+    async with play(Scripted().says("Half a ").waits(gate), lease=TERMS, pace=time.pace) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await gate.wait_reached()
+        store = stage.tk.store
+        fence = await store.engine.fence(session) + 1
+        await store.journal.append(session, e.StatusChanged(status=BUSY, owner=ELSEWHERE), fence=fence)
+        written = len(await stage.events(session))
+        await time.asleep(2)
+        time.advance(100)
+        with anyio.fail_after(PATIENCE_S):
+            assert (await stage.tk.runtime.wait(session)).kind in ("refused", "interrupted")
+        assert len(await stage.events(session)) == written
+
+
+async def test_a_runtime_that_owns_nothing_writes_nothing(play: Play) -> None:
+    time = Paced()
+    async with play(Scripted().says("Done."), lease=TERMS, pace=time.pace) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        version = await stage.tk.store.engine.version()
+        time.advance(1000)
+        await anyio.wait_all_tasks_blocked()
+        assert await stage.tk.store.engine.version() == version
+        assert await stage.tk.store.engine.scan(("heartbeat",)) == []
+
+
+async def test_a_long_run_is_kept_by_heartbeats_that_other_runtimes_hear(tmp_path: Path) -> None:
+    time, gate, url = Paced(), Gate(), f"sqlite:{tmp_path}/store"
+    options = StageOptions(lease=TERMS, pace=time.pace)
+    script = Scripted().waits(gate).says("At last.")
+    async with (
+        stage(url, tmp_path / "place", script, options) as owner,
+        stage(url, tmp_path / "place", Scripted(), options, mint=Mint.fixed(seed=2)) as other,
+    ):
+        session = await owner.session()
+        await owner.say(session, "go")
+        await gate.wait_reached()
+        engine, beats = other.tk.store.engine, 0
+        with anyio.fail_after(PATIENCE_S):
+            for _ in range(20):  # Four leases.
+                assert (await other.tk.run(session)).is_busy
+                await time.asleep(TERMS.beat_s)
+                time.advance(TERMS.beat_s)
+                while (found := await engine.scan(("heartbeat",))) == [] or number(found) == beats:
+                    await anyio.sleep(0)
+                beats = number(found)
+        gate.open()
+        assert (await owner.tk.wait(session)).reason == "answered"
+
+
+def number(found: list[tuple[Key, bytes]]) -> int:
+    [(_, body)] = found
+    return msgspec.json.decode(body, type=Heartbeat).beat
