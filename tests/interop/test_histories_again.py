@@ -126,3 +126,23 @@ async def test_a_rewind_since_the_last_import_moves_the_old_end_to_a_branch(tk: 
     assert ["text: Delete the whole table."] not in texts
     [branch] = [one for key, one in found.items() if key != session.id]
     assert words(branch)[-2] == ("user", ["text: Delete the whole table."])
+
+
+@pytest.mark.parametrize(("name", "file"), LINED, ids=lambda one: one if isinstance(one, str) else one.name[:32])
+async def test_an_old_copy_beside_a_history_takes_nothing_away(
+    tk: Turnkeeper, tmp_path: Path, name: ProgramName, file: Path
+) -> None:
+    lines = file.read_bytes().splitlines(keepends=True)
+    for folder, count in (("a", len(lines)), ("b", len(lines) * 2 // 3)):
+        target = tmp_path / folder / "chats" / file.name
+        target.parent.mkdir(parents=True)
+        target.write_bytes(b"".join(lines[:count]))
+    await tk.import_history(name, tmp_path)
+    async with open_store("memory:", directory=tmp_path) as other:
+        await other.import_history(name, tmp_path / "a")
+        whole = {id: len(one["messages"]) for id, one in (await everything(other)).items()}
+    found = {id: len(one["messages"]) for id, one in (await everything(tk)).items()}
+    assert {id: found.get(id) for id in whole} == whole
+    before = await dump(tk)
+    assert (await tk.import_history(name, tmp_path)).grown == 0
+    assert await dump(tk) == before

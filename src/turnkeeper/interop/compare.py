@@ -70,7 +70,7 @@ class Comparison:
 
     def events(self, new: list[IncomingMessage]) -> list[Event]:
         """The events to record, including the given new messages."""
-        if self._incoming.follows and not self.is_continued:
+        if self._incoming.follows and not self._incoming.is_again and not self.is_continued:
             self._events.extend(self._others)
         for one in new:
             self._events.append(e.MessageRecorded(message=one.info, parts=one.parts))
@@ -133,7 +133,7 @@ class Comparison:
     def _settings(self, has_grown: bool) -> list[Event]:
         """Events for the agent, the model, the task list and the diffs."""
         theirs, ours, facts = self._incoming, self.view, list[Event]()
-        if is_title_followed(ours.session, theirs.session):
+        if not theirs.is_again and is_title_followed(ours.session, theirs.session):
             named = {"title": theirs.session.title, "metadata": theirs.session.metadata}
             facts += edits(ours.session, ours.session.but(**named))
         if has_grown:

@@ -51,6 +51,7 @@ class Importer:
             return
         self.tally.skipped.extend(session.skipped)
         self.tally.unreadable.extend(session.unreadable)
+        session.is_again = session.session.id in self.seen
         self.seen.add(session.session.id)
         await self._place(session)
         await land(self._store, session, self.tally, dry=self._dry)

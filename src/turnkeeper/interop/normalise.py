@@ -54,6 +54,8 @@ class Incoming:
     unreadable: list[Finding] = field(default_factory=list)
     follows: bool = False
     gone: frozenset[str] = frozenset()
+    is_again: bool = False
+    """Whether an earlier file of the same import had the session. This one, perhaps an old copy, only adds to it."""
 
 
 def incoming(raw: RawSession) -> Incoming:
