@@ -41,6 +41,7 @@ from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import catalogue_file
 from turnkeeper.run.commands import CommandPlaces, known_commands
 from turnkeeper.run.delegation import Delegating
+from turnkeeper.run.file_services import FileServices
 from turnkeeper.run.toolboxes import Toolboxes
 from turnkeeper.run.turn_snapshots import OpenRepository, no_snapshots
 from turnkeeper.tools.output import Bounds
@@ -48,11 +49,8 @@ from turnkeeper.tools.reads import ReadFiles, SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth, lsp_commands, paths, sandbox
-from turnkeeper.workspace.after_edit import Confine, Diagnostic
+from turnkeeper.workspace import auth, paths, sandbox
 from turnkeeper.workspace.config import LoadedSettings, ProgramSettings
-from turnkeeper.workspace.formatters import Formatters
-from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.mcp_server import McpServer
 from turnkeeper.workspace.mcp_servers import McpServers
@@ -171,13 +169,14 @@ class Directories:
             ),
             auth.CredentialCache(environ),
         )
-        self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)
+        self.temporary = TemporaryDirectories(environ)
         trust = ToolTrust(environ, started_ns=started_ns)
         self.plugins = PluggedSettings(PluginHost(environ, trust) if plugins is None else plugins)
         """The plugins of places, and what they make of the settings."""
         self._told_kept: dict[Path, tuple[str, ...]] = {}
         self._skills, self._told_problems = SkillLibrary(environ, group), set[str]()
-        self._reads, self._language_servers, self._mcp = ReadFiles(), LanguageServers(group), McpServers(group)
+        self._services = FileServices(LanguageServers(group), self.temporary, SecretFiles(environ))
+        self._reads, self._mcp = ReadFiles(), McpServers(group)
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
         self._places: dict[Path, ProjectPlace] = {}
@@ -208,7 +207,9 @@ class Directories:
             top=str(place.top),
             own=tuple(self._own_settings(str(place.top))),
             environ=environ,
-            services=lambda session_id: self._services(session_id, config, place, environ, skills.skills),
+            services=lambda session_id: self._services.of(
+                config, place, environ, skills.skills, self.reads(session_id)
+            ),
             confine=partial(self._confine, config, place),
             snapshots=partial(self._snapshots.of, place, config) if self._snapshots is not None else no_snapshots,
             ask=config.ask,
@@ -242,39 +243,6 @@ class Directories:
                 self._told_problems.add(problem)
                 log.warning("%s", problem)
         return found
-
-    def _services(
-        self,
-        session_id: str,
-        config: Config,
-        place: ProjectPlace,
-        environ: Mapping[str, str],
-        skills: tuple[Skill, ...],
-    ) -> ToolServices:
-        root = place.top
-        servers = lsp_commands.configured(config.lsp, environ)
-        formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
-
-        async def diagnose(path: Path, before: str | None, after: str, confine: Confine) -> tuple[Diagnostic, ...]:
-            lasting = partial(self._lasting, root, confine)
-            return await self._language_servers.diagnose(servers, root, environ, path, before, after, lasting)
-
-        return ToolServices(
-            reads=self.reads(session_id),
-            format=formatters.format,
-            diagnose=diagnose,
-            fetches_private=config.webfetch.private is True,
-            skills=skills,
-            secrets=self._secrets,
-        )
-
-    def _lasting(self, root: Path, confine: Confine) -> Confinement | None:
-        """How a language server is confined. Its temporary files are not those of one session, which it outlives."""
-        confined = confine()
-        if confined is None or confined.temporary is None:
-            return confined
-        temporary = self.temporary.directory(f"language servers of {root}")
-        return confined.also([temporary]).but(temporary=temporary)
 
     def _free(self, session_id: str) -> list[str]:
         """Where whole outputs are kept, and where the session keeps temporary files."""

@@ -32,6 +32,7 @@ from turnkeeper.run.settlements import session_rules
 from turnkeeper.run.template_shell import TemplateShell
 from turnkeeper.sessions.mentions import mentioned
 from turnkeeper.sessions.prompt import known_receipt, message_id_of, prompt
+from turnkeeper.sessions.symbols import session_symbols
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -114,7 +115,8 @@ class _Expansion:
         if not text:
             raise Invalid(f"the command {self._call.command!r} has an empty template; give it arguments")
         own = said(self._command, found, self._call.arguments)
-        named = await mentioned(own, self._place, self._config.agents, self._runtime.home)
+        symbols = session_symbols(self._runtime, self._session, self._place, self._config, self._agent)
+        named = await mentioned(own, self._place, self._config.agents, self._runtime.home, symbols)
         return self._subtask(text, named) if self._is_subtask else self._plain(text, named)
 
     @property
