@@ -66,22 +66,42 @@ class ProjectFiles:
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self._names: list[str] = []
         self._looked = -FILES_FRESH_S
+        self._parsed: tuple[str, int] | None = None
+        self._symbols: list[str] = []
+        self.names: list[str] = []
+        """The first files, by name, at the last look."""
 
     def is_of(self, directory: Path | None) -> bool:
         """Whether these are the files of a directory."""
         return self._directory == directory
 
-    async def names(self) -> list[str]:
-        """The first files, by name, of a moment ago."""
+    def symbols(self, file: str) -> list[str]:
+        """The names of the symbols of a file, if it is the one that was looked at."""
+        return self._symbols if self._parsed is not None and self._parsed[0] == file else []
+
+    async def look(self, file: str | None = None) -> None:
+        """Look at the names, unless that was a moment ago, and at the symbols of a file."""
         if self._directory is not None and time.monotonic() - self._looked >= FILES_FRESH_S:
             from turnkeeper.workspace import ripgrep
 
             with anyio.move_on_after(FILES_TIMEOUT_S):
                 try:
-                    self._names = await ripgrep.list_files(self._directory, lambda name: True, FILES_MAX)
+                    self.names = await ripgrep.list_files(self._directory, lambda name: True, FILES_MAX)
                 except Refusal:
-                    self._names = []
+                    self.names = []
             self._looked = time.monotonic()
-        return self._names
+        if self._directory is not None and file is not None:
+            await self._parse(self._directory / file, file)
+
+    async def _parse(self, path: Path, file: str) -> None:
+        """Find the symbols of a file, unless it is the one that was looked at. No language server is asked."""
+        from turnkeeper.workspace.symbols import own_symbols
+
+        try:
+            version = file, path.stat().st_mtime_ns
+        except (OSError, ValueError):
+            return
+        if version != self._parsed:
+            found = await own_symbols(path)
+            self._symbols, self._parsed = list(dict.fromkeys(one.name for one in found)), version
