@@ -28,7 +28,7 @@ async def no_symbols(path: Path) -> tuple[Symbol, ...]:
 
 async def own_symbols(path: Path) -> tuple[Symbol, ...]:
     """The symbols of a file without a language server."""
-    return await to_thread.run_sync(_parsed, path)
+    return await to_thread.run_sync(parsed_file, path)
 
 
 async def confined_symbols(path: Path, confine: Confine) -> tuple[Symbol, ...]:
@@ -36,14 +36,15 @@ async def confined_symbols(path: Path, confine: Confine) -> tuple[Symbol, ...]:
     return await own_symbols(path)
 
 
-def source(path: Path) -> str | None:
+def source(path: Path, bytes_max: int = SOURCE_BYTES_MAX) -> str | None:
     """The text of a file; None if it cannot be read, is no text, or is too large."""
     try:
-        return files.decoded(path, files.read_bytes(path, SOURCE_BYTES_MAX)).text
+        return files.decoded(path, files.read_bytes(path, bytes_max)).text
     except (Invalid, OSError, ValueError):
         return None
 
 
-def _parsed(path: Path) -> tuple[Symbol, ...]:
-    text = source(path)
+def parsed_file(path: Path, bytes_max: int = SOURCE_BYTES_MAX) -> tuple[Symbol, ...]:
+    """The symbols of a file without a language server. Nothing of a file that is too large."""
+    text = source(path, bytes_max)
     return parsed(path.suffix, text) if text is not None else ()

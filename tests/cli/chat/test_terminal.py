@@ -102,6 +102,19 @@ def test_tab_completes_commands_models_and_files_that_are_not_ignored(shop: Shop
     assert [one["filename"] for one in files] == ["tides.py"]
 
 
+def test_symbols_are_completed_at_once_and_help_stands_beside_its_names(shop: Shop, opens: Opens) -> None:
+    with opens() as at:
+        at.shows(IDLE)
+        at.types("see @tid\t#ho\t now")
+        at.shows(r"» see @tides\.py#hours now")
+        at.presses("C-c")
+        at.hides("see @tides")
+        says(at, "/help")
+        at.shows(r"/review \$ARGUMENTS +Review what is not committed", r"/undo +undo the last prompt")
+        at.presses("C-d")
+        at.shows("exit code 0")
+
+
 def test_a_question_is_answered_in_place_and_what_was_half_typed_comes_back(shop: Shop, opens: Opens) -> None:
     shop.configure(permission={"edit": "ask"})
     with opens("chat", "-n") as at:

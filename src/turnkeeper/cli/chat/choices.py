@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FILES_MAX: Final = 20_000
 """How many files completion looks at."""
+PARSED_BYTES_MAX: Final = 256 * 1024
+"""How large a file is whose symbols are completed: it is parsed between two keys."""
 FILES_FRESH_S: Final = 3.0
 FILES_TIMEOUT_S: Final = 2.0
 """How long a list of files may take. Until it is there, the one before is used."""
@@ -77,11 +79,23 @@ class ProjectFiles:
         return self._directory == directory
 
     def symbols(self, file: str) -> list[str]:
-        """The names of the symbols of a file, if it is the one that was looked at."""
-        return self._symbols if self._parsed is not None and self._parsed[0] == file else []
+        """The names of the symbols of a file, as far as our own parsers know them."""
+        from turnkeeper.workspace.symbols import parsed_file
 
-    async def look(self, file: str | None = None) -> None:
-        """Look at the names, unless that was a moment ago, and at the symbols of a file."""
+        if self._directory is None:
+            return []
+        path = self._directory / file
+        try:
+            version = file, path.stat().st_mtime_ns
+        except (OSError, ValueError):
+            return []
+        if version != self._parsed:
+            names = [one.name for one in parsed_file(path, PARSED_BYTES_MAX)]
+            self._symbols, self._parsed = list(dict.fromkeys(names)), version
+        return self._symbols
+
+    async def look(self) -> None:
+        """Look at the names, unless that was a moment ago."""
         if self._directory is not None and time.monotonic() - self._looked >= FILES_FRESH_S:
             from turnkeeper.workspace import ripgrep
 
@@ -91,17 +105,3 @@ class ProjectFiles:
                 except Refusal:
                     self.names = []
             self._looked = time.monotonic()
-        if self._directory is not None and file is not None:
-            await self._parse(self._directory / file, file)
-
-    async def _parse(self, path: Path, file: str) -> None:
-        """Find the symbols of a file, unless it is the one that was looked at. No language server is asked."""
-        from turnkeeper.workspace.symbols import own_symbols
-
-        try:
-            version = file, path.stat().st_mtime_ns
-        except (OSError, ValueError):
-            return
-        if version != self._parsed:
-            found = await own_symbols(path)
-            self._symbols, self._parsed = list(dict.fromkeys(one.name for one in found)), version

@@ -74,7 +74,7 @@ class Conversation(Chat):
     async def complete(self, before: str) -> list[completion.Candidate]:
         """What can complete the text before the cursor."""
         if completion.is_mention(before):
-            await self.files.look(completion.file_of_symbol(before))
+            await self.files.look()
         return self.complete_now(before)
 
     def complete_now(self, before: str) -> list[completion.Candidate]:
@@ -96,6 +96,7 @@ class Conversation(Chat):
         """Look at what there is, and show the session, or who will answer."""
         await self.refresh()
         self._commands = await slash_commands(self)
+        await self.files.look()  # So that the first Tab finds them.
         if self.model is not None and self.model_name not in self.choices.models:
             raise Invalid(f"no model {self.model_name!r} can be used here; `turnkeeper models` lists those that can")
         if self.agent is not None and self.agent not in self.choices.agents:
@@ -109,7 +110,6 @@ class Conversation(Chat):
         async with anyio.create_task_group() as group:
             self._group = group
             group.start_soon(self._read)
-            group.start_soon(self.files.look)  # So that the first Tab finds them.
             if work is not None:
                 self.start(work)
             self.place.ready()
