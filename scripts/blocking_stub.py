@@ -20,6 +20,12 @@ from typing import Generic, Self
 '''
 
 CLASSES = '''
+class OpenLoop:
+    """The event loop of an open store."""
+
+    is_closed: bool
+    def __init__(self, portal: BlockingPortal) -> None: ...
+
 class BlockingIterator(Generic[T]):
     """Iterates over what comes from the event loop."""
 
@@ -51,7 +57,7 @@ class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
 class BlockingTurnkeeper:
     """An open store with the methods of Turnkeeper, each of which blocks."""
 
-    def __init__(self, turnkeeper: Turnkeeper, portal: BlockingPortal) -> None: ...
+    def __init__(self, turnkeeper: Turnkeeper, loop: OpenLoop) -> None: ...
 '''
 
 OWN_IMPORTS = """

@@ -95,10 +95,14 @@ def open_blocking(opening: AbstractAsyncContextManager[Turnkeeper]) -> Iterator[
     """An open store for scripts without ``async``, on an event loop in a thread of its own."""
     from anyio.from_thread import start_blocking_portal
 
-    from turnkeeper.api.blocking import BlockingTurnkeeper
+    from turnkeeper.api.blocking import BlockingTurnkeeper, OpenLoop
 
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as turnkeeper:
-        yield BlockingTurnkeeper(turnkeeper, portal)
+        loop = OpenLoop(portal)
+        try:
+            yield BlockingTurnkeeper(turnkeeper, loop)
+        finally:
+            loop.is_closed = True
 
 
 class OpenOptions(TypedDict, total=False):

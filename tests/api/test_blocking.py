@@ -1,15 +1,21 @@
 """The interface without ``async`` has every method of the other, and they do the same."""
 
 import inspect
+import queue
 import subprocess
 import sys
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import turnkeeper
 from turnkeeper import BlockingTurnkeeper, Invalid, NotFound, Scripted, Settings, TurnFailed, Turnkeeper
+from turnkeeper.store.engine import StoreUnavailable
 
+LIMIT_S = 60
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -48,6 +54,55 @@ def test_leaving_the_block_of_a_stream_stops_the_turn(place: Path, settings: Set
         with tk.stream("Wind?") as answer:
             assert next(answer) == "The "
         assert tk.ask("Go on.", session=answer.session_id).text == "is west."
+
+
+def test_leaving_the_block_of_a_stream_that_another_thread_reads_stops_the_turn(
+    place: Path, settings: Settings
+) -> None:
+    model = Scripted().says("The ").hangs().then().says("is west.")
+    with turnkeeper.open_sync("memory:", directory=place, provider=model, settings=settings) as tk:
+        pieces, ended = queue.Queue[str](), queue.Queue[object]()
+
+        def read(answer: Iterable[str]) -> None:
+            try:
+                for piece in answer:
+                    pieces.put(piece)
+            except TurnFailed as failed:
+                ended.put(failed.error)
+
+        with tk.stream("Wind?") as answer:
+            reader = threading.Thread(target=read, args=(answer,))
+            reader.start()
+            assert pieces.get(timeout=LIMIT_S) == "The "
+            with pytest.raises(Invalid, match="another task reads this answer"):
+                answer.close()
+        reader.join(LIMIT_S)
+        assert isinstance(ended.get(timeout=LIMIT_S), turnkeeper.AbortedFailure)
+        assert tk.ask("Go on.", session=answer.session_id).text == "is west."
+
+
+def test_a_store_that_was_closed_says_so(place: Path, settings: Settings) -> None:
+    with turnkeeper.open_sync("memory:", directory=place, settings=settings) as tk, tk.subscribe() as heard:
+        stream = tk.stream("Wind?")
+    for late in (tk.list, lambda: tk.ask("Wind?"), lambda: next(stream), lambda: next(heard)):
+        with pytest.raises(StoreUnavailable, match="the store was closed; open it again"):
+            late()
+
+
+def test_threads_with_stores_of_their_own_ask_once_for_one_id(place: Path, settings: Settings, tmp_path: Path) -> None:
+    def ask(number: int) -> tuple[str, int]:
+        model = Scripted().says(f"West, says {number}.")
+        with turnkeeper.open_sync(
+            f"sqlite:{tmp_path / 'one.db'}", directory=place, provider=model, settings=settings
+        ) as tk:
+            ready.wait(LIMIT_S)
+            return tk.ask("Wind?", id="the wind").text, len(model.requests)
+
+    ready = threading.Barrier(4)
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(ask, range(4)))
+    assert len({text for text, _ in answers}) == 1
+    assert sum(count for _, count in answers) == 1
 
 
 def test_a_script_hears_of_changes(place: Path, settings: Settings) -> None:

@@ -7,6 +7,7 @@ from children import AGENTS, TOOLS_AND_TASK, BySession, a_task, calls, texts
 from narrow import of_type, result_text
 
 from turnkeeper.core.next_action import REFUSED
+from turnkeeper.core.permission import evaluate
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import ToolPart
@@ -219,6 +220,52 @@ async def test_a_task_goes_on_in_its_session_with_all_that_is_known_there(play: 
         assert [one.id for one in await stage.tk.children(session)] == [made.id]
         assert await texts(stage, made.id) == ["one", "one is done", "go on", "and more"]
         assert of_type(ToolCompleted, (await calls(stage, session))[1]).output.splitlines()[2] == "and more"
+
+
+async def test_plan_does_nothing_through_a_task_of_build_that_it_may_not_do_itself(play: Play) -> None:
+    model = BySession(
+        root=Scripted().calls("task", **a_task("one")).then().says("first"),
+        one=Scripted().says("one is done").then().says("and more").then().says("and more"),
+    )
+    async with play(model, **GIVEN) as stage:
+        session = await stage.session()
+        await stage.ask(session, "root: go")
+        [made] = await stage.tk.children(session)
+        assert evaluate(made.permission or (), "edit", "a.py") != "deny"
+        again = Scripted()
+        for _ in range(2):
+            again = again.calls("task", **a_task("go on", task_id=made.id)).then()
+        model.add(again=again.says("second"))
+        model.rename(session, "again")
+        await stage.ask(session, "again", agent="plan")
+        [narrow] = await stage.tk.children(session)
+        assert evaluate(narrow.permission or (), "edit", "a.py") == "deny"
+        denied = [one for one in narrow.permission or () if (one.permission, one.action) == ("edit", "deny")]
+        assert len(denied) == 1  # Once, however often it goes on.
+
+
+async def test_a_task_of_a_task_goes_on_in_the_background_and_is_reported_to_who_asked(play: Play) -> None:
+    agents = {"agent": {"helper": {**AGENTS["agent"]["helper"], "permission": {"task": "allow"}}}}
+    model = BySession(
+        root=Scripted().calls("task", **a_task("one")).then().says("first"),
+        one=Scripted().calls("task", **a_task("two")).then().says("one is done"),
+        two=Scripted().says("two is done").then().says("two is done again"),
+    )
+    config = {**agents, "subagent_depth": 3}
+    async with play(model, tools=TOOLS_AND_TASK, config=config) as stage:
+        session = await stage.session()
+        await stage.ask(session, "root: go")
+        [deep] = [one for one in await stage.tk.children(session, recursive=True) if one.parent_id != session]
+        again = Scripted().calls("task", **a_task("go on", task_id=deep.id, background=True)).then()
+        model.add(again=again.says("It runs.").then().says("It is done."))
+        model.rename(session, "again")
+        await stage.ask(session, "again")
+        await stage.tk.wait(deep.id)
+        await stage.tk.wait(session)
+        reported = [text for text in await texts(stage, session) if text.startswith("<task")]
+        assert [text.splitlines()[3] for text in reported] == ["two is done again"]
+        assert (await stage.tk.store.journal.view(session)).children == ()
+        assert (await texts(stage, session))[-1] == "It is done."
 
 
 async def test_a_child_session_has_its_own_task_list(play: Play) -> None:

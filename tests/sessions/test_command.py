@@ -1,5 +1,6 @@
 """Commands become prompts: what is stored, what may run, and that a refusal leaves nothing behind."""
 
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.permission import reject_all
 from turnkeeper.testing.harness import Stage, StageOptions, stage
 
+SERVER = Path(__file__).parents[1] / "support/language_server.py"
 RUNS = {"template": "Now: !`echo $((40 + 2))` and !`echo out; echo err >&2; exit 3`."}
 
 
@@ -286,3 +288,19 @@ async def test_that_a_command_was_executed_is_told_when_the_session_rests(tmp_pa
                     break
         assert "session.idle" in told or "session.status" in told
         assert (await on.messages(session_id))[0].info.id == receipt.message_id
+
+
+async def test_symbols_are_found_by_the_language_server_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "app.x").write_text("one\nDEF run\nbody\nrest\n")
+    server = {"command": [sys.executable, str(SERVER), "symbols"], "extensions": [".x"]}
+    commands = {"explain": {"template": "Explain @app.x#run"}}
+    async with open_stage(tmp_path, commands, config={"lsp": {"mine": server}}) as on:
+        session_id = await on.session()
+        await on.tk.command(session_id, "explain", resume=False)
+        text = TextInput(text="and @app.x#run", mentions=True)
+        line = FileInput(mime="text/plain", url=f"{(tmp_path / 'app.x').as_uri()}?start=2&end=2")
+        await on.tk.prompt(session_id, Prompt(parts=(text, line)), resume=False)
+        waiting = [one.parts for one in (await on.tk.store.journal.view(session_id)).inbox]
+    texts = [part.text for parts in waiting for part in parts if isinstance(part, TextPart)]
+    assert [one.count("2: DEF run\n3: body\n") for one in texts] == [0, 0, 1, 0, 0, 1, 0, 1]
+    assert not any("4: rest" in one for one in texts)

@@ -3,8 +3,13 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from turnkeeper.model.parts.base import Mention
+from turnkeeper.model.parts.file import Position, Range, SymbolSource
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, TextInput
 from turnkeeper.sessions.mentions import with_mentions
+from turnkeeper.text.symbols import Symbol
 from turnkeeper.workspace.project import identify
 
 
@@ -52,7 +57,7 @@ async def test_a_tilde_is_home(tmp_path: Path) -> None:
     assert found == (a_file(tmp_path / "home/todo.md", "~/todo.md"),)
 
 
-async def test_lines_and_symbols_of_a_file_are_mentioned_after_a_hash(tmp_path: Path) -> None:
+async def test_lines_of_a_file_are_mentioned_after_a_hash(tmp_path: Path) -> None:
     (tmp_path / "app.py").touch()
     (tmp_path / "app.py#3").touch()
     (tmp_path / "src").mkdir()
@@ -63,10 +68,65 @@ async def test_lines_and_symbols_of_a_file_are_mentioned_after_a_hash(tmp_path: 
         file.but(filename="app.py#L7", url=f"{file.url}?start=7&end=7"),
         a_file(tmp_path / "app.py#3", "app.py#3"),
     )
-    note, whole = await expanded(tmp_path, "explain @app.py#App.run.")
-    assert isinstance(note, TextInput)
-    assert (note.synthetic, "the symbol App.run of app.py" in note.text) == (True, True)
-    assert whole == file
+
+
+SOURCE = """class App:
+    def run(self):
+        pass
+
+    def stop(self): pass
+
+
+class Job:
+    def stop(self): pass
+"""
+
+
+async def test_the_lines_of_a_symbol_are_mentioned_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(SOURCE)
+    template = "is (@app.py#App.run()) like @app.py#run, or like @app.py#stop?"
+    whole, short, *both = await expanded(tmp_path, template)
+    file = a_file(tmp_path / "app.py", "app.py")
+    source = SymbolSource(
+        path=str(tmp_path / "app.py"),
+        range=Range(start=Position(line=1, character=0), end=Position(line=2, character=0)),
+        name="App.run",
+        kind=6,
+        text=Mention(value="@app.py#App.run", start=4, end=19),
+    )
+    named = file.but(filename="app.py#App.run", url=f"{file.url}?start=2&end=3", source=source)
+    assert whole == named
+    assert short == named.but(source=source.but(text=Mention(value="@app.py#run", start=28, end=39)))
+    assert [part.filename for part in both if isinstance(part, FileInput)] == ["app.py#App.stop", "app.py#Job.stop"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mention", "reason"),
+    [
+        ("app.py", "App.runs", "It was not found there; similar names are App.run, App.stop."),
+        ("app.py", "Boat", "It was not found there."),
+        ("app.txt", "App.run", "It is not known which symbols this file has."),
+        ("many.py", "twin", "There are 9 of this name."),
+    ],
+)
+async def test_the_whole_file_is_attached_if_a_symbol_is_not_found(
+    tmp_path: Path, name: str, mention: str, reason: str
+) -> None:
+    (tmp_path / name).write_text("def twin(): pass\n" * 9 if name == "many.py" else SOURCE)
+    note, whole = await expanded(tmp_path, f"explain @{name}#{mention}.")
+    said = f"The user means the symbol {mention} of {name}. {reason} The whole file is attached."
+    assert (note, whole) == (TextInput(text=said, synthetic=True), a_file(tmp_path / name, name))
+
+
+async def test_who_knows_more_of_symbols_is_asked(tmp_path: Path) -> None:
+    async def known(path: Path) -> tuple[Symbol, ...]:
+        return (Symbol(("main",), 12, 3, 7),)
+
+    (tmp_path / "main.rs").touch()
+    text = TextInput(text="@main.rs#main", mentions=True)
+    _, found = await with_mentions([text], await identify(tmp_path), (), tmp_path, known)
+    assert isinstance(found, FileInput)
+    assert found.url.endswith("main.rs?start=3&end=7")
 
 
 async def test_lines_may_also_stand_after_a_colon_as_in_run(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ publish  says what is wrong, as it should         twice   publishes nothing firs
 silent   never publishes anything                 hung    does not even answer the first request
 dies     ends when it is told of a file           asks    wants its configuration before it says anything
 stubborn publishes, and does not end when asked   noise   sends what is no message
+symbols  says where each line with DEF in it is   mute    answers no request but the first
 nosy     publishes what came of writing $TARGET and reading $SECRET, and the keys in its environment
 """
 
@@ -53,9 +54,27 @@ def publish(uri: str, version: int, text: str) -> None:
     )
 
 
+def symbols(text: str) -> list[dict[str, Any]]:
+    """A symbol for each line with DEF, which goes to the end of the next line."""
+    return [
+        {
+            "name": line.split()[1],
+            "kind": 12,
+            "range": {"start": {"line": number, "character": 0}, "end": {"line": number + 2, "character": 0}},
+        }
+        for number, line in enumerate(text.split("\n"))
+        if line.startswith("DEF ")
+    ]
+
+
+def refuse(number: int) -> None:
+    send(id=number, error={"code": -32601, "message": "method not found"})
+
+
 def main(manner: str, record: str | None = None) -> None:
     if manner == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    texts: dict[str, str] = {}
     while (message := read()) is not None:
         if record is not None:
             with Path(record).open("a") as file:
@@ -69,7 +88,13 @@ def main(manner: str, record: str | None = None) -> None:
             case "textDocument/didOpen" | "textDocument/didChange":
                 document = message["params"]["textDocument"]
                 changes = message["params"].get("contentChanges") or [document]
+                texts[document["uri"]] = changes[-1]["text"]
                 told(manner, document, changes[-1]["text"])
+            case "textDocument/didClose":
+                del texts[message["params"]["textDocument"]["uri"]]
+            case "textDocument/documentSymbol" if manner not in ("mute", "hung"):
+                text = texts[message["params"]["textDocument"]["uri"]]
+                send(id=message["id"], result=symbols(text)) if manner == "symbols" else refuse(message["id"])
 
 
 def told(manner: str, document: dict[str, Any], text: str) -> None:

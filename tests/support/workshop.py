@@ -74,12 +74,12 @@ class Shop(NamedTuple):
         return listed
 
     @contextmanager
-    def terminal(self, *words: str, env: Mapping[str, str] | None = None) -> Iterator["Seat"]:
-        """The program on a terminal of its own, 100 columns wide."""
+    def terminal(self, *words: str, env: Mapping[str, str] | None = None, columns: int = 100) -> Iterator["Seat"]:
+        """The program on a terminal of its own."""
         ours, its = pty.openpty()
         started = subprocess.Popen(
             command(*words),
-            env={**self.environ(), **(env or {}), "COLUMNS": "100", "LINES": "40"},
+            env={**self.environ(), **(env or {}), "COLUMNS": str(columns), "LINES": "40"},
             cwd=self.project,
             stdin=its,
             stdout=its,

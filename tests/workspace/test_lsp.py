@@ -13,7 +13,8 @@ from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.config import LspConfig
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.workspace.after_edit import Confine, Diagnostic
-from turnkeeper.workspace.lsp import SILENT_MAX, LanguageServers
+from turnkeeper.workspace.language_server import SILENT_MAX
+from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.lsp_commands import BUILT_IN, ServerCommand, configured
 
 SERVER = Path(__file__).parents[1] / "support/language_server.py"
@@ -150,3 +151,55 @@ def _children() -> list[str]:
     tasks = Path(f"/proc/{os.getpid()}/task")
     found = {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
     return [one for one in found if b"language_server" in Path("/proc", one, "cmdline").read_bytes()]
+
+
+async def found(servers: LanguageServers, manner: str, path: Path, text: str, *more: str) -> list[tuple[str, int, int]]:
+    told = await servers.symbols([command(manner, *more)], path.parent, ENVIRON, path, text, unconfined)
+    return [(one.name, one.first, one.last) for one in told]
+
+
+async def test_a_server_says_where_symbols_are_in_the_text_of_now(tmp_path: Path) -> None:
+    path = tmp_path / "a.x"
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60)
+        assert await found(servers, "symbols", path, "one\nDEF run\nbody\nDEF stop\nbody\n") == [
+            ("run", 2, 3),
+            ("stop", 4, 5),
+        ]
+        assert await found(servers, "symbols", path, "DEF run\n") == [("run", 1, 2)]
+        assert await found(servers, "symbols", tmp_path / "a.y", "DEF run\n") == []
+        group.cancel_scope.cancel()
+
+
+async def test_symbols_leave_the_errors_of_a_later_edit_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "a.x"
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60)
+        for _ in range(2):
+            assert await found(servers, "symbols", path, "DEF run\nBAD 1\n") == [("run", 1, 2)]
+            assert await errors(servers, "symbols", path, "DEF run\nBAD 1\n", "BAD 1\nBAD 2\n") == [
+                (2, 1, "BAD 2 is bad")
+            ]
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("manner", ["publish", "dies", "noise"])
+async def test_a_server_without_symbols_costs_no_wait(manner: str, tmp_path: Path) -> None:
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=600)
+        with anyio.fail_after(120):
+            assert await found(servers, manner, tmp_path / "a.x", "DEF run\n") == []
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("manner", ["mute", "hung"])
+async def test_a_server_that_is_silent_about_symbols_is_given_up(manner: str, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=0.2)
+        for _ in range(SILENT_MAX):
+            assert await found(servers, manner, tmp_path / "a.x", "DEF run\n", str(record)) == []
+        heard = record.read_text() if record.exists() else ""
+        assert await found(servers, manner, tmp_path / "a.x", "DEF run\n", str(record)) == []
+        assert (record.read_text() if record.exists() else "") == heard
+        group.cancel_scope.cancel()

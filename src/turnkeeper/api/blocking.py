@@ -7,7 +7,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from anyio.from_thread import BlockingPortal
 
@@ -15,23 +15,38 @@ from turnkeeper.api.streamed_answer import StreamedAnswer
 from turnkeeper.api.turnkeeper import Turnkeeper
 from turnkeeper.bus import Subscription
 from turnkeeper.model.answer import Answer
+from turnkeeper.store.engine import StoreUnavailable
 
 T = TypeVar("T")
 
 _END = object()
+CLOSED: Final = "the store was closed; open it again"
+
+
+class OpenLoop:
+    """The event loop of an open store, in a thread of its own."""
+
+    def __init__(self, portal: BlockingPortal) -> None:
+        self._portal, self.is_closed = portal, False
+
+    def call(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
+        """Call a function on the loop and wait for its result. Raises StoreUnavailable when the store is closed."""
+        if self.is_closed:
+            raise StoreUnavailable(CLOSED)
+        return self._portal.call(function, *args)  # type: ignore[arg-type]  # Its parameters are not known here.
 
 
 class BlockingIterator(Generic[T]):
     """Iterates over what comes from the event loop. ``next`` blocks until there is something."""
 
-    def __init__(self, portal: BlockingPortal, items: AsyncIterator[T]) -> None:
-        self._portal, self._items = portal, items
+    def __init__(self, loop: OpenLoop, items: AsyncIterator[T]) -> None:
+        self._loop, self._items = loop, items
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
-        found: Any = self._portal.call(_next, self._items)
+        found: Any = self._loop.call(_next, self._items)
         if found is _END:
             raise StopIteration
         return found  # type: ignore[no-any-return]  # ``_next`` gives an item, or the end.
@@ -40,22 +55,22 @@ class BlockingIterator(Generic[T]):
 class BlockingSubscription(BlockingIterator[T]):
     """A subscription: ``with tk.subscribe() as notifications: for one in notifications``."""
 
-    def __init__(self, portal: BlockingPortal, items: Subscription[T]) -> None:
-        super().__init__(portal, items)
+    def __init__(self, loop: OpenLoop, items: Subscription[T]) -> None:
+        super().__init__(loop, items)
         self._subscription = items
 
     def __enter__(self) -> Self:
-        self._portal.call(self._subscription.__aenter__)
+        self._loop.call(self._subscription.__aenter__)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._portal.call(self._subscription.__aexit__, kind, error, traceback)
+        self._loop.call(self._subscription.__aexit__, kind, error, traceback)
 
     def close(self) -> None:
         """Unsubscribe. What waits is still delivered, then the iterator ends."""
-        self._portal.call(self._subscription.close)
+        self._loop.call(self._subscription.close)
 
 
 class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
@@ -64,8 +79,8 @@ class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
     ``with tk.stream("...") as answer``: leaving the block before the end stops the turn.
     """
 
-    def __init__(self, portal: BlockingPortal, items: StreamedAnswer[T]) -> None:
-        super().__init__(portal, items)
+    def __init__(self, loop: OpenLoop, items: StreamedAnswer[T]) -> None:
+        super().__init__(loop, items)
         self._stream = items
 
     def __enter__(self) -> Self:
@@ -74,7 +89,7 @@ class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._portal.call(self._stream.__aexit__, kind, error, traceback)
+        self._loop.call(self._stream.__aexit__, kind, error, traceback)
 
     @property
     def session_id(self) -> str:
@@ -88,24 +103,24 @@ class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
 
     def close(self) -> None:
         """Stop receiving. The session goes on."""
-        self._portal.call(self._stream.aclose)
+        self._loop.call(self._stream.aclose)
 
 
 class BlockingTurnkeeper:
     """An open store with the methods of Turnkeeper. Threads may share it; methods run one after another on its loop."""
 
-    def __init__(self, turnkeeper: Turnkeeper, portal: BlockingPortal) -> None:
-        self._turnkeeper, self._portal = turnkeeper, portal
+    def __init__(self, turnkeeper: Turnkeeper, loop: OpenLoop) -> None:
+        self._turnkeeper, self._loop = turnkeeper, loop
 
     def _run(self, method: Callable[..., object], *args: object, **given: object) -> object:
-        found = self._portal.call(_called, partial(method, self._turnkeeper, *args, **given))
+        found = self._loop.call(_called, partial(method, self._turnkeeper, *args, **given))
         match found:
             case Subscription():
-                return BlockingSubscription(self._portal, found)
+                return BlockingSubscription(self._loop, found)
             case StreamedAnswer():
-                return BlockingStreamedAnswer(self._portal, found)
+                return BlockingStreamedAnswer(self._loop, found)
             case AsyncIterator():
-                return BlockingIterator(self._portal, found)
+                return BlockingIterator(self._loop, found)
             case _:
                 return found
 

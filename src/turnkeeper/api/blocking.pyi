@@ -50,6 +50,12 @@ from turnkeeper.store.queries import SearchHit
 
 T = TypeVar("T")
 
+class OpenLoop:
+    """The event loop of an open store."""
+
+    is_closed: bool
+    def __init__(self, portal: BlockingPortal) -> None: ...
+
 class BlockingIterator(Generic[T]):
     """Iterates over what comes from the event loop."""
 
@@ -81,7 +87,7 @@ class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
 class BlockingTurnkeeper:
     """An open store with the methods of Turnkeeper, each of which blocks."""
 
-    def __init__(self, turnkeeper: Turnkeeper, portal: BlockingPortal) -> None: ...
+    def __init__(self, turnkeeper: Turnkeeper, loop: OpenLoop) -> None: ...
     def publish(self, notification: Notification) -> None: ...
     def listen(self, receive: Callable[[AnyNotification], None]) -> Listener[AnyNotification]: ...
     def run_answered(self) -> None: ...

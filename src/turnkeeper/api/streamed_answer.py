@@ -45,13 +45,18 @@ class StreamedAnswer(Generic[T]):
         self._answer: Answer[T] | None = None
         self._session_id: str | None = None
         self._has_ended = False
-        self._pieces: AsyncGenerator[str, None] = self._stream()
+        self._pieces = self._stream()
+        self._is_read = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> str:
-        return await anext(self._pieces)
+        self._is_read = True
+        try:
+            return await anext(self._pieces)
+        finally:
+            self._is_read = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -61,9 +66,10 @@ class StreamedAnswer(Generic[T]):
     ) -> None:
         # Also after a cancellation: nobody reads what would be said and paid from here on.
         with anyio.move_on_after(STOP_S, shield=True):
-            await self.aclose()
+            if not self._is_read:
+                await self.aclose()
             if self._session_id is not None and not self._has_ended:
-                await self._stop(self._session_id)
+                await self._stop(self._session_id)  # Another task that still reads reads to the end of it.
 
     @property
     def session_id(self) -> str:
@@ -80,7 +86,9 @@ class StreamedAnswer(Generic[T]):
         return self._answer
 
     async def aclose(self) -> None:
-        """Stop receiving. The session goes on."""
+        """Stop receiving. The session goes on. Raises Invalid while another task waits for a piece."""
+        if self._is_read:
+            raise Invalid("another task reads this answer; cancel it first, or leave the block, which stops the turn")
         await self._pieces.aclose()
 
     async def _stream(self) -> AsyncGenerator[str, None]:

@@ -77,7 +77,7 @@ def _of_history(event: "_Later") -> str:
         case e.PartsQuarantined(part_ids=part_ids, reason=reason):
             return f"{plural(len(part_ids), 'part')}: {reason}"
         case e.PromptAdmitted(message=message, parts=parts, delivery=delivery):
-            return f"{delivery} {message.id} {_parts(parts)}"
+            return f"{delivery} {_parts(parts)} {message.id}"
         case e.EpochStarted(epoch=epoch):
             return f"{epoch.number}, because of {epoch.reason}: {', '.join(one.key for one in epoch.baseline)}"
         case e.ContextAdmitted(message=message):
@@ -85,10 +85,10 @@ def _of_history(event: "_Later") -> str:
         case e.InstructionDiscovered(path=path):
             return path
         case e.TurnStarted(message=message):
-            return f"{message.id} {message.agent} {message.provider_id}/{message.model_id}"
+            return f"{message.agent} {message.provider_id}/{message.model_id} {message.id}"
         case e.TurnEnded(message=message):
             ended = failure_text(message.error) if message.error is not None else message.finish or ""
-            return f"{message.id} {ended}"
+            return f"{ended} {message.id}".strip()
         case _:
             return _of_running(event)
 

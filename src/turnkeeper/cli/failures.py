@@ -37,7 +37,7 @@ def problem(error: BaseException) -> CliFailure | None:
         return CliFailure("Interrupted", "interrupted; what was acknowledged is kept", INTERRUPTED)
     if isinstance(error, CycloptsError):
         error.verbose = False
-        return CliFailure("Usage", f"{' '.join(str(error).split())} Try --help.", USAGE)
+        return CliFailure("Usage", f"{' '.join(str(error).split()).rstrip('.')}. Try --help.", USAGE)
     return _refused(error)
 
 
@@ -80,6 +80,7 @@ def report(found: CliFailure, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"error": {"name": found.name, "message": found.message}}), file=sys.stderr)
     else:
-        from turnkeeper.cli.screen import harmless
+        from turnkeeper.cli.screen import harmless, wrapped
 
-        print(f"turnkeeper: {harmless(found.message)}", file=sys.stderr)
+        lines = f"turnkeeper: {harmless(found.message)}".split("\n")
+        print("\n".join(map(wrapped, lines)), file=sys.stderr)

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -42,6 +42,8 @@ QUEUE_MAX: Final = 65_536
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LOST_S: Final = 1.0
 """How long a server may be unreachable before that is displayed."""
+INSIST_S, INSIST_MAX_S = 0.1, 1.0
+"""How soon a server is told again to stop, at first and at most."""
 TICK_S: Final = 0.08
 LACKS: Final[Mapping[Lack, str]] = {
     "cut off": "the answer is cut off: it reached the model's output limit; ask for the rest, or for a shorter answer",
@@ -98,10 +100,12 @@ class Live:
         *,
         shows_summary: bool = False,
         stop: asyncio.Event | None = None,
+        insists: Callable[[], bool] = lambda: True,
     ) -> int:
         """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary.
 
-        ``stop`` stops the turn when it is set. Without it signals do, and the end says how to go on.
+        ``stop`` stops the turn when it is set. Without it signals do, and the end says how to go on. ``insists`` says
+        whether a server is told again to stop, until the work ends.
         """
         self._session_id, self.is_stopped, self._is_single = session_id, False, stop is None
         before, start = await tk.get(session_id), time.monotonic()
@@ -119,11 +123,12 @@ class Live:
             beside.start_soon(self._tick)
             remote = await self._remote_permissions(tk, notifications, beside)
             with self._signals() if stop is None else nullcontext(stop) as pressed:
-                beside.start_soon(self._stop, tk, pressed, beside)
+                beside.start_soon(self._stop, tk, pressed, insists, beside)
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._pump, feed, notifications, remote)
-                    outcome = await work()
-                    if store is not None and outcome.kind == "rested" and not outcome.is_busy:
+                    if not pressed.is_set():
+                        outcome = await work()
+                    if store is not None and outcome is not None and outcome.kind == "rested" and not outcome.is_busy:
                         outcome = await _with_background(store, session_id, outcome)
                     notifications.close()
                     if store is not None and self._is_single:
@@ -132,9 +137,8 @@ class Live:
             beside.cancel_scope.cancel()
         self.display.notice("")
         self.display.close()
-        if outcome is None:  # Stopped before the work began.
-            self.display.note("■ stopped")
-            return failures.INTERRUPTED
+        if outcome is None:
+            return await self._stopped_early(tk)
         code = self._verdict(feed, outcome)
         if code == failures.OK and not feed.turns and not outcome.is_busy:
             self.display.note(f"Nothing to do: {outcome.reason}.")
@@ -220,16 +224,33 @@ class Live:
             for one in SIGNALS:
                 loop.remove_signal_handler(one)
 
-    async def _stop(self, tk: "Turnkeeper | Client", pressed: asyncio.Event, beside: TaskGroup) -> None:
+    async def _stop(
+        self, tk: "Turnkeeper | Client", pressed: asyncio.Event, insists: Callable[[], bool], beside: TaskGroup
+    ) -> None:
         await pressed.wait()
         self.is_stopped = True
         self.display.notice("■ stopping; Ctrl-C again quits at once" if self._is_single else "■ stopping")
         try:
             is_stopped = await tk.stop(self._session_id)
+            pause_s = INSIST_S
+            while local_store(tk) is None:
+                # The prompt may still be on its way to the server. What was sent cannot be called back, and the answer
+                # to it is the end of this run, so the session is stopped until then.
+                await anyio.sleep(pause_s)
+                pause_s = min(2 * pause_s, INSIST_MAX_S)
+                if insists():
+                    await tk.stop(self._session_id)
         except Busy:
             is_stopped = False  # Another process runs it.
         if not is_stopped:
             beside.cancel_scope.cancel()  # It is not running here, so there is nothing to wait for.
+
+    async def _stopped_early(self, tk: "Turnkeeper | Client") -> int:
+        """The end of a run that was stopped before its work began, or in that moment: then the session may run on."""
+        with suppress(Busy):
+            await tk.stop(self._session_id)
+        self.display.note("■ stopped")
+        return failures.INTERRUPTED
 
     def _quit(self) -> None:
         self.display.close()

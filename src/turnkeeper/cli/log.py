@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = 500
 KIND_WIDTH: Final = 20
+WIDE: Final = 100
 LINE_WIDTH: Final = 160
 """The width of a line where the output is no terminal."""
 
@@ -99,7 +100,11 @@ def _line(screen: Screen, recorded: "Recorded") -> str:
 
 
 def _moment(screen: Screen, ms: int) -> str:
+    """The time of an event; on a narrow screen without year and milliseconds, to leave room for what happened."""
     try:
-        return datetime.fromtimestamp(ms / 1000).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        moment = datetime.fromtimestamp(ms / 1000)
+        if screen.width is not None and screen.width < WIDE:
+            return moment.strftime("%m-%d %H:%M:%S")
+        return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     except (ValueError, OverflowError, OSError):  # Imported data may hold any number.
         return screen.date(ms)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.screen import Screen, show
+from turnkeeper.cli.screen import Screen, show, wrapped
 from turnkeeper.model.refusal import Forbidden
 
 DAMAGED_SHOWN = 10
@@ -64,14 +64,6 @@ def confirm(question: str, *, no_terminal: str, refused: str) -> None:
         raise Forbidden(no_terminal)
     if _line(f"{question} [y/N] ").strip().casefold() not in ("y", "yes"):
         raise Forbidden(refused)
-
-
-def wrapped(text: str) -> str:
-    """A text in lines that fit the terminal of standard error."""
-    import textwrap
-
-    width = Screen.of(sys.stderr).width
-    return text if width is None else textwrap.fill(text, max(width - 1, 10))
 
 
 def agrees(question: str) -> bool:

@@ -135,6 +135,16 @@ def shortened(text: str, width: int, *, keep_end: bool = False) -> str:
     return "…" + "".join(reversed(kept)) if keep_end else "".join(kept) + "…"
 
 
+def wrapped(text: str) -> str:
+    """A text in lines that fit the terminal of standard error. Paths, ids and options stay whole."""
+    import textwrap
+
+    width = Screen.of(sys.stderr).width
+    if width is None or cells(text) < width:
+        return text
+    return textwrap.fill(text, max(width - 1, 10), break_long_words=False, break_on_hyphens=False)
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """A count with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.slash import files_of
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.refusal import Busy, NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -48,10 +48,12 @@ async def send(
         return Outcome(kind="rested", reason=WAITS)
     try:
         last = await (_send_command_on(tk, session_id, prompt, command) if command else tk.prompt(session_id, prompt))
-    except NotFound:
+    except (NotFound, Busy) as refusal:  # Stopped before the model answered, or before the prompt was read.
         if not live.is_stopped:
             raise
-        return Outcome(kind="interrupted")  # Stopped before the model answered.
+        if isinstance(refusal, Busy):
+            live.display.note("The prompt waits and will be read with the next one.")
+        return Outcome(kind="interrupted")
     return Outcome(kind="rested", reason=REFUSED if any(map(is_refused, last.parts)) else "answered")
 
 

@@ -62,8 +62,8 @@ async def show(
     found = await _known(options.environ, None)
     skill = next((one for one in found.skills if one.name == name), None)
     if skill is None:
-        known = ", ".join(one.name for one in found.skills) or "(none)"
-        raise NotFound(f"there is no skill {name!r}; the skills are: {known}")
+        known = ", ".join(one.name for one in found.skills)
+        raise NotFound(f"there is no skill {name!r}; {f'the skills are: {known}' if known else 'there are none here'}")
     others = beside(skill).names
     value = {
         "name": skill.name,

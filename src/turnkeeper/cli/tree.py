@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer
-from turnkeeper.cli.screen import Screen, money, one_line
+from turnkeeper.cli.screen import Screen, cells, money, one_line
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turnkeeper.core.family import Kin
     from turnkeeper.model.session import Session
 
+TITLE_LEAST = 8
 COLORS = {"busy": "green", "retry": "yellow", "waits": "yellow"}
 
 
@@ -57,11 +58,14 @@ async def _statuses(tk: "Turnkeeper | Client", sessions: "Sequence[Session]") ->
 
 
 def _lines(screen: Screen, kin: "Kin", before: str = "", below: str = "") -> Iterator[str]:
-    status = screen.paint(kin.status, *([COLORS[kin.status]] if kin.status in COLORS else ["dim"]))
     agent = f"@{one_line(kin.agent)}" if kin.agent else ""
     cost = money(kin.cost) if not kin.children else f"{money(kin.cost)} of {money(kin.total_cost)}"
-    facts = "  ".join(filter(None, (screen.paint(kin.id, "cyan"), status, agent, cost)))
-    yield f"{before}{facts}  {screen.paint(one_line(kin.title), 'bold' if not before else 'dim')}"
+    facts = [one for one in (kin.id, kin.status, agent, cost) if one]
+    room = max(TITLE_LEAST, (screen.width or 0) - cells(f"{before}{'  '.join(facts)}  "))
+    title = screen.fit(one_line(kin.title), room)
+    id, status, *rest = facts
+    painted = [screen.paint(id, "cyan"), screen.paint(status, COLORS.get(status, "dim")), *rest]
+    yield f"{before}{'  '.join(painted)}  {screen.paint(title, 'bold' if not before else 'dim')}"
     for place, child in enumerate(kin.children):
         is_last = place == len(kin.children) - 1
         yield from _lines(screen, child, below + ("└─ " if is_last else "├─ "), below + ("   " if is_last else "│  "))

@@ -9,7 +9,8 @@
 | deny of each tool that is only for primary agents | has it |
 | a deny of its own agent, for a permission that an inherited rule asks or allows | has it again, after that rule |
 
-The rules of a session come after those of its agent, and the last match wins.
+The rules of a session come after those of its agent, and the last match wins. A Child Session that goes on for a caller
+with other rules than before, such as plan after build, has these, too, from then on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,6 +48,11 @@ def child_rules(
     loose = [one.permission for one in inherited if one.action != "deny"]
     again = [one for one in agent.permission if one.action == "deny" and any(_overlap(one, other) for other in loose)]
     return (*inherited, *(Rule(permission=one, pattern="*", action="deny") for one in denied), *again)
+
+
+def narrowed(own: Sequence[Rule], inherited: Sequence[Rule]) -> Ruleset:
+    """The rules of a Child Session that goes on: its own, then those that it would inherit now, unless it has them."""
+    return (*own, *inherited) if any(one not in own for one in inherited) else tuple(own)
 
 
 def callable_agents(agents: Iterable[Agent], rules: Sequence[Rule]) -> tuple[Agent, ...]:

@@ -247,7 +247,7 @@ class FormatterConfig(Setting):
 
 
 class LspConfig(Setting):
-    """A language server that is asked for errors after an edit."""
+    """A language server that is asked for errors after an edit, and for symbols that a prompt names."""
 
     command: tuple[str, ...] | None = None
     """The program and its arguments. Default: that of the known server. Example: `["pyright-langserver", "--stdio"]`"""
@@ -372,9 +372,9 @@ class Config(Setting):
     installed, or an object by name; `false` for none. Default: none. Example: `{"prettier": {"disabled": true}}`
     """
     lsp: bool | dict[str, LspConfig] | None = None
-    """[language servers](../guides/tools.md#after-an-edit) that are asked for errors after an edit: `true` for the
-    known ones that are installed, or an object by name; `false` for none. Default: none. Example: `{"pyright":
-    {"disabled": true}}`
+    """[language servers](../guides/tools.md#after-an-edit) that are asked for errors after an edit, and where
+    symbols are that a prompt [mentions](../guides/commands.md#mentions): `true` for the known ones that are installed,
+    or an object by name; `false` for none. Default: none. Example: `{"pyright": {"disabled": true}}`
     """
     mcp: dict[str, McpConfig] = {}
     """[MCP servers](../guides/mcp.md) by name, whose tools models may call. Default: none. Example: `{"notes":

@@ -53,7 +53,7 @@ class ChildSessions(Protocol):
     """Makes Child Sessions and gives them prompts: use cases, which the loop is lent."""
 
     async def create(self, new: NewChild) -> None:
-        """Create the session, unless it exists."""
+        """Create the session, unless it exists. Its rules are those of its caller, or narrower."""
         ...
 
     async def admit(self, session_id: str, prompt: ChildPrompt) -> None:
@@ -122,33 +122,40 @@ class Children(msgspec.Struct, frozen=True):
         return session_id
 
     async def waiting_parent(self, session_id: str) -> str | None:
-        """The parent of a session, if that one waits for it."""
-        parent_id = (await self.store.queries.session(session_id)).parent_id
-        try:
-            parent = await self.store.journal.view(parent_id) if parent_id is not None else None
-        except NotFound:
-            return None
-        is_wanted = parent is not None and any(one.session_id == session_id for one in parent.children)
-        return parent_id if is_wanted else None
+        """The session that waits for a Child Session: its parent, or one above that has it go on."""
+        callers = await self._callers(await self.store.queries.session(session_id))
+        return callers[0].session.id if callers else None
 
-    async def rested(self, session_id: str, *, is_wanted: bool = True) -> None:
-        """Report a Child Session that rests to its parent, if that one wants its result.
+    async def rested(self, session_id: str, is_wanted: Callable[[str], bool] = lambda _: True) -> None:
+        """Report a Child Session that rests to those who want its result.
 
-        ``is_wanted``: the parent was not stopped itself.
+        ``is_wanted`` says of a session that it was not stopped itself.
         """
         view = await self.store.journal.view(session_id)
-        parent_id = view.session.parent_id
-        if parent_id is None or not is_at_rest(view):
+        if not is_at_rest(view):
             return
-        try:
-            parent = await self.store.journal.view(parent_id)
-        except NotFound:
-            return
-        report = report_of(parent, session_id, is_active=self.is_active(parent_id), is_wanted=is_wanted)
-        if report.is_delivered:
-            await self._deliver(parent_id, view.session, is_wanted=is_wanted)
-        if report.wakes:
-            self.wake(parent_id)
+        for caller in await self._callers(view.session):
+            id, wanted = caller.session.id, is_wanted(caller.session.id)
+            report = report_of(caller, session_id, is_active=self.is_active(id), is_wanted=wanted)
+            if report.is_delivered:
+                await self._deliver(id, view.session, is_wanted=wanted)
+            if report.wakes:
+                self.wake(id)
+
+    async def _callers(self, session: Session) -> list[SessionView]:
+        """The sessions above a Child Session that have handed it a task which is not done, the nearest first."""
+        found: list[SessionView] = []
+        seen, session_id = set[str](), session.id
+        while (parent_id := session.parent_id) is not None and parent_id not in seen:
+            seen.add(parent_id)
+            try:
+                parent = await self.store.journal.view(parent_id)
+            except NotFound:
+                break
+            if any(task.session_id == session_id for task in parent.children):
+                found.append(parent)
+            session = parent.session
+        return found
 
     async def recover(self, session_id: str) -> None:
         """See to the background tasks of a session: report those that are done, and run those that nobody runs."""

@@ -33,6 +33,7 @@ from turnkeeper.providers.provider import Provider
 from turnkeeper.run.commands import CommandPlaces, known_commands
 from turnkeeper.run.configured import ConfiguredDirectories
 from turnkeeper.run.delegation import Delegating
+from turnkeeper.run.file_services import FileServices
 from turnkeeper.run.mcp_places import McpPlaces
 from turnkeeper.run.toolboxes import Toolboxes
 from turnkeeper.run.turn_snapshots import OpenRepository, no_snapshots
@@ -41,11 +42,8 @@ from turnkeeper.tools.reads import ReadFiles, SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import lsp_commands, paths, sandbox
-from turnkeeper.workspace.after_edit import Confine, Diagnostic
+from turnkeeper.workspace import paths, sandbox
 from turnkeeper.workspace.config import ProgramSettings
-from turnkeeper.workspace.formatters import Formatters
-from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.mcp_logins import McpLogins
 from turnkeeper.workspace.mcp_server import McpServer
@@ -128,8 +126,9 @@ class Directories(ConfiguredDirectories):
             plugins=plugins,
         )
         self._transport, self._outputs, self._snapshots = transport, outputs, snapshots
-        self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)
-        self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
+        self.temporary = TemporaryDirectories(environ)
+        self._services = FileServices(LanguageServers(group), self.temporary, SecretFiles(environ))
+        self._reads = ReadFiles()
         self.mcp = McpPlaces(McpServers(group, logins=McpLogins.of(environ)), self._mcp_setting)
         """The MCP servers of places."""
         self._providers: dict[bytes, Provider] = {}
@@ -160,7 +159,9 @@ class Directories(ConfiguredDirectories):
             top=str(place.top),
             own=tuple(self._own_settings(str(place.top))),
             environ=environ,
-            services=lambda session_id: self._services(session_id, config, place, environ, skills.skills),
+            services=lambda session_id: self._services.of(
+                config, place, environ, skills.skills, self.reads(session_id)
+            ),
             confine=partial(self._confine, config, place),
             snapshots=partial(self._snapshots.of, place, config) if self._snapshots is not None else no_snapshots,
             ask=config.ask,
@@ -180,39 +181,6 @@ class Directories(ConfiguredDirectories):
     def _command_environ(self, config: Config, catalog: Catalog) -> Mapping[str, str]:
         """What programs are run with that the user did not call."""
         return command_environ(self.environ(config), config.command_environment, catalog.key_variables)
-
-    def _services(
-        self,
-        session_id: str,
-        config: Config,
-        place: ProjectPlace,
-        environ: Mapping[str, str],
-        skills: tuple[Skill, ...],
-    ) -> ToolServices:
-        root = place.top
-        servers = lsp_commands.configured(config.lsp, environ)
-        formatters = Formatters(configured_formatters(config.formatter, environ), place.directory, environ)
-
-        async def diagnose(path: Path, before: str | None, after: str, confine: Confine) -> tuple[Diagnostic, ...]:
-            lasting = partial(self._lasting, root, confine)
-            return await self._language_servers.diagnose(servers, root, environ, path, before, after, lasting)
-
-        return ToolServices(
-            reads=self.reads(session_id),
-            format=formatters.format,
-            diagnose=diagnose,
-            fetches_private=config.webfetch.private is True,
-            skills=skills,
-            secrets=self._secrets,
-        )
-
-    def _lasting(self, root: Path, confine: Confine) -> Confinement | None:
-        """How a language server is confined. Its temporary files are not those of one session, which it outlives."""
-        confined = confine()
-        if confined is None or confined.temporary is None:
-            return confined
-        temporary = self.temporary.directory(f"language servers of {root}")
-        return confined.also([temporary]).but(temporary=temporary)
 
     def _free(self, session_id: str) -> list[str]:
         """Where whole outputs are kept, and where the session keeps temporary files."""

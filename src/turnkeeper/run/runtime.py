@@ -225,7 +225,7 @@ class Runtime:
         # A session never gets another parent, so an old view is good enough.
         parent_id = (journal.cache.view(session_id) or await journal.view(session_id)).session.parent_id
         if parent_id is not None:
-            await self.children.rested(session_id, is_wanted=parent_id not in self._interrupted)
+            await self.children.rested(session_id, lambda caller_id: caller_id not in self._interrupted)
 
     async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]], *, commits: bool = True) -> Outcome:
         """Do something else than a turn as the owner of a session; prompts that come meanwhile are run after it.

@@ -39,6 +39,7 @@ from turnkeeper.tools.tool import ToolContext, ToolFailure, ToolOutput
 from turnkeeper.workspace import files, images
 from turnkeeper.workspace.mcp_connection import McpFailure
 from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.symbols import FileSymbols, no_symbols
 
 DIRECTORY: Final = "application/x-directory"
 TEXT: Final = "text/plain"
@@ -60,6 +61,8 @@ class Attaching(msgspec.Struct, frozen=True):
     """Told of what the model is shown, so that it may change it without reading it again."""
     resource: Callable[[str, str], Awaitable[JsonObject]] | None = None
     """Reads a resource of an MCP server, by the name of the server and the address. Raises McpFailure."""
+    symbols: FileSymbols = no_symbols
+    """Where the symbols of a file are: a URL with one line means the symbol that begins there, if there is one."""
 
     async def attach(self, part: FileInput) -> list[Part]:
         """The stored parts of a file. Raises Invalid for a path, and for an image that no model accepts."""
@@ -141,7 +144,8 @@ class Attaching(msgspec.Struct, frozen=True):
             return [self.said(f"{part.url} cannot be read: it names no file of this machine.")]
         path, is_directory = await to_thread.run_sync(_found, address, self.place.directory)
         if is_directory or part.mime == DIRECTORY or is_textual(part.mime):
-            return await self._read(part, _arguments(path, part, address), DIRECTORY if is_directory else TEXT)
+            arguments = _arguments(path, part, await self._whole_symbol(path, part, address))
+            return await self._read(part, arguments, DIRECTORY if is_directory else TEXT)
         called = self._called(ReadArguments(file_path=str(path)))
         try:
             mime, content = await to_thread.run_sync(_media, path, part.mime)
@@ -152,6 +156,13 @@ class Attaching(msgspec.Struct, frozen=True):
             return [called, await self._image(part, content, part.filename or path.name)]
         filename = part.filename or clean(path.name)
         return [called, self._kept(part, mime=mime, url=_data_url(mime, content), filename=filename)]
+
+    async def _whole_symbol(self, path: Path, part: FileInput, address: FileUrl) -> FileUrl:
+        """The URL with all lines of the symbol that begins at its only line, as clients name symbols."""
+        if not address.first or address.first != address.last or isinstance(part.source, SymbolSource):
+            return address
+        known = await self.symbols(path)
+        return address._replace(last=next((one.last for one in known if one.first == address.first), address.last))
 
     async def _read(self, part: FileInput, arguments: ReadArguments, mime: str) -> list[Part]:
         """Call the read tool without a permission request, because the user named the file."""

@@ -32,6 +32,7 @@ from turnkeeper.run.settlements import session_rules
 from turnkeeper.run.template_shell import TemplateShell
 from turnkeeper.sessions.mentions import mentioned
 from turnkeeper.sessions.prompt import known_receipt, message_id_of, prompt
+from turnkeeper.sessions.symbols import session_symbols
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -130,8 +131,9 @@ class _Expansion:
         return self._plain(text or name, [*files, *await self._mentioned(arguments)])
 
     async def _mentioned(self, text: str) -> list[PartInput]:
-        directories = self._runtime.directories
-        return await mentioned(text, self._place, self._config.agents, self._runtime.home, directories.mcp)
+        symbols = session_symbols(self._runtime, self._session, self._place, self._config, self._agent)
+        servers = self._runtime.directories.mcp
+        return await mentioned(text, self._place, self._config.agents, self._runtime.home, symbols, servers)
 
     @property
     def _is_subtask(self) -> bool:

@@ -4,7 +4,7 @@
 |---|---|
 | ``@path`` | the file or the listing of the folder |
 | ``@path#10``, ``@path#10-20`` | these lines of the file; also ``@path:10``, ``@path:10-20`` |
-| ``@path#Symbol`` | the file, with a note about which symbol of it is meant |
+| ``@path#Symbol`` | the lines of the symbol; the whole file, with a note, if it is not known where that is |
 | ``@agent`` | the agent |
 | ``@server:name``, ``@server:address`` | the resource of an MCP server |
 """
@@ -13,34 +13,61 @@ import os
 import re
 from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from anyio import to_thread
 
 from turnkeeper.core.mentions import mentions
 from turnkeeper.model.parts.base import Mention
-from turnkeeper.model.parts.file import ResourceSource
+from turnkeeper.model.parts.file import Position, Range, ResourceSource, SymbolSource
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, TextInput
 from turnkeeper.run.mcp_places import McpPlaces
 from turnkeeper.sessions.attach import DIRECTORY, TEXT
+from turnkeeper.text.symbols import Symbol, find, nearest
 from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.symbols import FileSymbols, own_symbols
 
 CLOSING: Final = ")]}>:;!?\"'"
-SYMBOL: Final = "The user means the symbol {symbol} of {file}. The whole file is attached: find the symbol in it."
+MEANT_MAX: Final = 8
+"""How many symbols of one name are attached. With more of them the file is."""
+UNKNOWN: Final = "The user means the symbol {symbol} of {file}. {reason} The whole file is attached."
 _LINES: Final = re.compile(r"L?([1-9]\d{0,8})(?:-L?([1-9]\d{0,8}))?")
 
 
+class _SymbolMention(NamedTuple):
+    """A symbol of a file, of which it is not known yet where it is."""
+
+    name: str
+    file: FileInput
+    path: Path
+    mention: Mention
+
+
+_Found: TypeAlias = PartInput | _SymbolMention
+
+
 async def mentioned(
-    text: str, place: ProjectPlace, agents: Container[str], home: Path, servers: McpPlaces | None = None
+    text: str,
+    place: ProjectPlace,
+    agents: Container[str],
+    home: Path,
+    symbols: FileSymbols = own_symbols,
+    servers: McpPlaces | None = None,
 ) -> list[PartInput]:
-    """The files, folders, agents and resources that a text mentions, as parts of a prompt."""
+    """The files, folders, symbols, agents and resources that a text mentions, as parts of a prompt."""
     if "@" not in text:
         return []
-    found = await to_thread.run_sync(_mentioned, text, place, agents, home)
+    named = await to_thread.run_sync(_mentioned, text, place, agents, home)
+    found: list[PartInput] = []
+    for one in named.values():
+        if isinstance(one, _SymbolMention):
+            found += _attached(one, await symbols(one.path))
+        else:
+            found.append(one)
     for name in mentions(text) if servers is not None else ():
-        if name not in found and ":" in name and (offered := await _offered(servers, place, name, text)) is not None:
-            found[name] = [offered]
-    return [part for parts in found.values() for part in parts]
+        if name not in named and ":" in name and (offered := await _offered(servers, place, name, text)) is not None:
+            found.append(offered)
+    return found
 
 
 async def with_mentions(
@@ -48,6 +75,7 @@ async def with_mentions(
     place: ProjectPlace,
     agents: Container[str],
     home: Path,
+    symbols: FileSymbols = own_symbols,
     servers: McpPlaces | None = None,
 ) -> tuple[PartInput, ...]:
     """The parts of a prompt; each text that wants it is followed by what it mentions."""
@@ -55,8 +83,38 @@ async def with_mentions(
     for part in parts:
         found.append(part)
         if isinstance(part, TextInput) and part.mentions:
-            found += await mentioned(part.text, place, agents, home, servers)
+            found += await mentioned(part.text, place, agents, home, symbols, servers)
     return tuple(found)
+
+
+def _attached(named: _SymbolMention, known: Sequence[Symbol]) -> list[PartInput]:
+    """The lines of each symbol that is meant; or the whole file, and why."""
+    meant, file = find(known, named.name), named.file
+    if 0 < len(meant) <= MEANT_MAX:
+        return [_lines_of(named, one) for one in meant]
+    near = nearest(known, named.name)
+    if meant:
+        reason = f"There are {len(meant)} of this name."
+    elif known:
+        reason = "It was not found there" + (f"; similar names are {', '.join(near)}." if near else ".")
+    else:
+        reason = "It is not known which symbols this file has."
+    text = UNKNOWN.format(symbol=named.name, file=file.filename, reason=reason)
+    return [TextInput(text=text, synthetic=True), file]
+
+
+def _lines_of(named: _SymbolMention, symbol: Symbol) -> FileInput:
+    source = SymbolSource(
+        path=str(named.path),
+        range=Range(
+            start=Position(line=symbol.first - 1, character=0), end=Position(line=symbol.last - 1, character=0)
+        ),
+        name=symbol.name,
+        kind=symbol.kind,
+        text=named.mention,
+    )
+    url = f"{named.file.url}?start={symbol.first}&end={symbol.last}"
+    return named.file.but(filename=f"{named.file.filename}#{symbol.name}", url=url, source=source)
 
 
 async def _offered(servers: McpPlaces | None, place: ProjectPlace, name: str, text: str) -> FileInput | None:
@@ -75,34 +133,36 @@ async def _offered(servers: McpPlaces | None, place: ProjectPlace, name: str, te
     return None
 
 
-def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home: Path) -> dict[str, list[PartInput]]:
-    found: dict[str, list[PartInput]] = {}
+def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home: Path) -> dict[str, _Found]:
+    found: dict[str, _Found] = {}
     for called in mentions(template):
         # Punctuation after a name usually ends the sentence, unless a file has it in its name.
         for name in dict.fromkeys((called, called.rstrip(CLOSING))):
-            parts = _named(name, place, agents, home)
-            if parts:
-                found.setdefault(name, parts)
+            one = _named(name, template, place, agents, home)
+            if one is not None:
+                found.setdefault(name, one)
                 break
     return found
 
 
-def _named(name: str, place: ProjectPlace, agents: Container[str], home: Path) -> list[PartInput]:
+def _named(name: str, template: str, place: ProjectPlace, agents: Container[str], home: Path) -> _Found | None:
     """What a name stands for: a path, a piece of a file, or else an agent."""
     if (path := _existing(name, place, home)) is not None:
-        return [FileInput(mime=DIRECTORY if path.is_dir() else TEXT, filename=name, url=path.as_uri())]
+        return FileInput(mime=DIRECTORY if path.is_dir() else TEXT, filename=name, url=path.as_uri())
     if name in agents:
-        return [AgentInput(name=name)]
+        return AgentInput(name=name)
     file, mark, piece = _split(name.rstrip(CLOSING))
     path = _existing(file, place, home) if file and piece else None
     if path is None or path.is_dir():
-        return []
+        return None
     part = FileInput(mime=TEXT, filename=file, url=path.as_uri())
     if (lines := _LINES.fullmatch(piece)) is not None:
-        return [
-            part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}?start={lines[1]}&end={lines[2] or lines[1]}")
-        ]
-    return [TextInput(text=SYMBOL.format(symbol=piece, file=file), synthetic=True), part]
+        return part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}?start={lines[1]}&end={lines[2] or lines[1]}")
+    symbol = piece.rstrip("(")  # As a call is written: run().
+    written = f"@{file}{mark}{symbol}"
+    found = re.search(rf"{re.escape(written)}(?!\w)", template)
+    start = found.start() if found is not None else 0
+    return _SymbolMention(symbol, part, path, Mention(value=written, start=start, end=start + len(written)))
 
 
 def _split(name: str) -> tuple[str, str, str]:

@@ -34,6 +34,7 @@ from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.mentions import with_mentions
 from turnkeeper.sessions.resolve import Resolution, resolve
+from turnkeeper.sessions.symbols import session_symbols
 from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
@@ -142,20 +143,23 @@ def _settings(session: Session, prompt: Prompt) -> _Settings:
 async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str) -> _Resolved:
     place, config = await runtime.directories.resolve(session.directory)
     who = config.agent(prompt.agent or session.agent)
-    given = await with_mentions(prompt.parts, place, config.agents, runtime.home, runtime.directories.mcp)
+    symbols = session_symbols(runtime, session, place, config, who)
+    given = await with_mentions(prompt.parts, place, config.agents, runtime.home, symbols, runtime.directories.mcp)
     # Image limits are only needed for files, and the toolbox only for mentions of agents.
     named = [type(part) for part in given]
     limits = limits_of(config.config.attachment.image) if FileInput in named else LIMITS
     read: list[Path] = []
     reads = runtime.directories.reads(session.id)
     resource = partial(runtime.directories.mcp.read, place)
-    attaching = Attaching(session.id, message_id, place, limits, met=read.append, reads=reads, resource=resource)
+    attaching = Attaching(
+        session.id, message_id, place, limits, met=read.append, reads=reads, resource=resource, symbols=symbols
+    )
     resolution = Resolution(store.mint, attaching)
     if AgentInput in named or SubtaskInput in named:
         setup = await runtime.directories.setup(place)
         rules = merge(who.permission, mentioned([part.name for part in given if isinstance(part, AgentInput)]))
         has_task = setup.toolbox.find(TASK) is not None and bool(callable_agents(config.agents.values(), rules))
-        resolution = Resolution(store.mint, resolution.attaching, who.permission, config.agents, has_task)
+        resolution = Resolution(store.mint, attaching, who.permission, config.agents, has_task)
     parts = await resolve(given, resolution)
     # Files are read concurrently, so the paths are sorted for a fixed order.
     near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []

@@ -8,6 +8,7 @@ import msgspec
 from turnkeeper.model.skill import Skill
 from turnkeeper.tools.reads import SessionReads
 from turnkeeper.workspace.after_edit import Diagnose, Format, diagnose_nothing, format_nothing
+from turnkeeper.workspace.symbols import ConfinedSymbols, confined_symbols
 
 
 class ToolServices(msgspec.Struct, frozen=True):
@@ -17,6 +18,7 @@ class ToolServices(msgspec.Struct, frozen=True):
     """Which files the session has read."""
     format: Format = format_nothing
     diagnose: Diagnose = diagnose_nothing
+    symbols: ConfinedSymbols = confined_symbols
     fetches_private: bool = False
     """Whether webfetch may reach addresses of this machine and of private networks."""
     skills: tuple[Skill, ...] = ()

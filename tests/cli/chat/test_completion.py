@@ -2,7 +2,15 @@
 
 import pytest
 
-from turnkeeper.cli.chat.completion import CANDIDATES_MAX, Candidate, Known, candidates, is_mention, with_directories
+from turnkeeper.cli.chat.completion import (
+    CANDIDATES_MAX,
+    Candidate,
+    Known,
+    candidates,
+    file_of_symbol,
+    is_mention,
+    with_directories,
+)
 
 KNOWN = Known(
     commands={"model": "choose", "modes": "", "undo": "", "sessions": ""},
@@ -59,6 +67,21 @@ def test_there_are_never_more_than_people_read() -> None:
 
 def test_names_that_a_mention_cannot_have_are_not_offered() -> None:
     assert list(with_directories(FILES)) == ["README.md", "src/", "src/app.py", "src/deep/", "src/deep/app_test.py"]
+
+
+@pytest.mark.parametrize(
+    ("before", "file", "expected"),
+    [
+        ("see @src/app.py#", "src/app.py", ["@src/app.py#App", "@src/app.py#App.run", "@src/app.py#main"]),
+        ("see @src/app.py#ru", "src/app.py", ["@src/app.py#App.run"]),
+        ("see @src/app.py#zz", "src/app.py", []),
+        ("see @src/app.py", None, []),
+        ("see @#", None, []),
+    ],
+)
+def test_symbols_are_offered_behind_a_hash(before: str, file: str | None, expected: list[str]) -> None:
+    assert file_of_symbol(before) == file
+    assert [one.text for one in candidates(before, KNOWN, FILES, ["App", "App.run", "main"])] == expected
 
 
 @pytest.mark.parametrize(("before", "expected"), [("@", True), ("a @b/c", True), ("a@b", False), ("@a b", False)])

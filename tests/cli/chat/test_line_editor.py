@@ -10,7 +10,7 @@ import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from turnkeeper.cli.chat.completion import Candidate
+from turnkeeper.cli.chat.completion import Candidate, Known, candidates
 from turnkeeper.cli.chat.history import TypedLines
 from turnkeeper.cli.chat.keys import Meaning, State
 from turnkeeper.cli.chat.line_editor import LineEditor
@@ -26,13 +26,17 @@ class Desk:
     def __init__(self) -> None:
         self.state: State = "idle"
         self.status = "status"
+        self.known = Known(commands={"model": "", "modes": "", "undo": ""})
         self._heard = asyncio.Queue[tuple[Meaning, str]]()
 
     def heard(self, meaning: Meaning, text: str) -> None:
         self._heard.put_nowait((meaning, text))
 
     async def complete(self, before: str) -> list[Candidate]:
-        return []
+        return candidates(before, self.known)
+
+    def complete_now(self, before: str) -> list[Candidate]:
+        return candidates(before, self.known)
 
     async def next(self) -> tuple[Meaning, str]:
         with anyio.fail_after(DEADLINE_S):
@@ -70,6 +74,22 @@ async def test_enter_sends_and_alt_enter_begins_a_new_line(tmp_path: Path) -> No
 async def test_pasted_lines_are_one_prompt(tmp_path: Path) -> None:
     async with sitting(tmp_path) as at:
         assert await at.types(f"\x1b[200~a\nb\n\x1b[201~{ENTER}") == ("send", "a\nb\n")
+
+
+@pytest.mark.parametrize(
+    ("keys", "sent"),
+    [
+        (f"/und\t now{ENTER}", "/undo now"),
+        (f"/und\t{ENTER}", "/undo"),
+        (f"/mo\t now{ENTER}", "/model now"),
+        (f"/mo\t\t now{ENTER}", "/modes now"),
+        (f"/zz\t now{ENTER}", "/zz now"),
+        (f"zz\t now{ENTER}", "zz now"),
+    ],
+)
+async def test_keys_that_follow_a_tab_at_once_do_not_overtake_it(tmp_path: Path, keys: str, sent: str) -> None:
+    async with sitting(tmp_path) as at:
+        assert await at.types(keys) == ("send", sent)
 
 
 async def test_while_a_turn_runs_enter_steers_and_ctrl_o_queues(tmp_path: Path) -> None:

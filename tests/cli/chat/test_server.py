@@ -1,34 +1,14 @@
 """A chat with a session of a server, which has the same code as one of a store."""
 
-import json
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
-from cli_store import command
 from pane import Pane
+from server_process import serving
 from workshop import Shop
 
 Opens = Callable[..., AbstractContextManager[Pane]]
 IDLE = r"Alt-Enter new line"
-
-
-@contextmanager
-def serving(shop: Shop) -> Iterator[str]:
-    with subprocess.Popen(
-        command("serve", "--port", "0", "--json"),
-        cwd=shop.project,
-        env=shop.environ(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as started:
-        assert started.stdout is not None
-        try:
-            yield json.loads(started.stdout.readline())["url"]
-        finally:
-            started.terminate()
-            started.wait(60)
 
 
 def says(at: Pane, text: str, *keys: str) -> None:

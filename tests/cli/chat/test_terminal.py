@@ -40,9 +40,7 @@ def kill(shop: Shop) -> None:
 
 def test_without_arguments_a_terminal_gets_a_chat(shop: Shop, opens: Opens) -> None:
     with opens() as at:
-        shown = at.shows("»", IDLE)
-        assert "No model has a key, so the offline model answers" in shown
-        assert "build · new session" in shown
+        at.shows("No model has a key, so the offline model answers", "»", "build · new session", IDLE)
         assert shop.sessions() == []
         says(at, "read tides.py")
         at.shows("> build · offline/tk-1", "→ read tides.py", "tides.py has 2 lines", r"2 turns", IDLE)
@@ -102,6 +100,19 @@ def test_tab_completes_commands_models_and_files_that_are_not_ignored(shop: Shop
         at.shows(r"» what does @tides.py do\?", r"1 turn", IDLE)
     files = [part for part in shop.messages(shop.sessions()[0]["id"])[0]["parts"] if part["type"] == "file"]
     assert [one["filename"] for one in files] == ["tides.py"]
+
+
+def test_symbols_are_completed_at_once_and_help_stands_beside_its_names(shop: Shop, opens: Opens) -> None:
+    with opens() as at:
+        at.shows(IDLE)
+        at.types("see @tid\t#ho\t now")
+        at.shows(r"» see @tides\.py#hours now")
+        at.presses("C-c")
+        at.hides("see @tides")
+        says(at, "/help")
+        at.shows(r"/review \$ARGUMENTS +Review what is not committed", r"/undo +undo the last prompt")
+        at.presses("C-d")
+        at.shows("exit code 0")
 
 
 def test_a_question_is_answered_in_place_and_what_was_half_typed_comes_back(shop: Shop, opens: Opens) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FILES_MAX: Final = 20_000
 """How many files completion looks at."""
+PARSED_BYTES_MAX: Final = 256 * 1024
+"""How large a file is whose symbols are completed: it is parsed between two keys."""
 FILES_FRESH_S: Final = 3.0
 FILES_TIMEOUT_S: Final = 2.0
 """How long a list of files may take. Until it is there, the one before is used."""
@@ -66,22 +68,40 @@ class ProjectFiles:
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self._names: list[str] = []
         self._looked = -FILES_FRESH_S
+        self._parsed: tuple[str, int] | None = None
+        self._symbols: list[str] = []
+        self.names: list[str] = []
+        """The first files, by name, at the last look."""
 
     def is_of(self, directory: Path | None) -> bool:
         """Whether these are the files of a directory."""
         return self._directory == directory
 
-    async def names(self) -> list[str]:
-        """The first files, by name, of a moment ago."""
+    def symbols(self, file: str) -> list[str]:
+        """The names of the symbols of a file, as far as our own parsers know them."""
+        from turnkeeper.workspace.symbols import parsed_file
+
+        if self._directory is None:
+            return []
+        path = self._directory / file
+        try:
+            version = file, path.stat().st_mtime_ns
+        except (OSError, ValueError):
+            return []
+        if version != self._parsed:
+            names = [one.name for one in parsed_file(path, PARSED_BYTES_MAX)]
+            self._symbols, self._parsed = list(dict.fromkeys(names)), version
+        return self._symbols
+
+    async def look(self) -> None:
+        """Look at the names, unless that was a moment ago."""
         if self._directory is not None and time.monotonic() - self._looked >= FILES_FRESH_S:
             from turnkeeper.workspace import ripgrep
 
             with anyio.move_on_after(FILES_TIMEOUT_S):
                 try:
-                    self._names = await ripgrep.list_files(self._directory, lambda name: True, FILES_MAX)
+                    self.names = await ripgrep.list_files(self._directory, lambda name: True, FILES_MAX)
                 except Refusal:
-                    self._names = []
+                    self.names = []
             self._looked = time.monotonic()
-        return self._names

@@ -13,9 +13,9 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import OK, UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import agrees, note, wrapped
+from turnkeeper.cli.output import agrees, note
 from turnkeeper.cli.run_options import NEW_SESSION, Auto, SessionOptions
-from turnkeeper.cli.screen import Screen, show
+from turnkeeper.cli.screen import Screen, show, wrapped
 from turnkeeper.cli.trust import ask_trust
 
 if TYPE_CHECKING:

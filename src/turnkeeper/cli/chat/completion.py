@@ -1,4 +1,4 @@
-"""What can complete a typed text: slash commands and their arguments, files and agents after ``@``. Pure functions."""
+"""What can complete a typed text: slash commands and their arguments, and what stands after ``@``. Pure functions."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +42,14 @@ def is_mention(before: str) -> bool:
     return _MENTION.search(before) is not None
 
 
-def candidates(before: str, known: Known, files: Iterable[str] = ()) -> list[Candidate]:
+def file_of_symbol(before: str) -> str | None:
+    """The file whose symbols are wanted, if the cursor is behind a ``#`` in a mention."""
+    found = _MENTION.search(before)
+    file, mark, _ = found[1].rpartition("#") if found is not None else ("", "", "")
+    return file if mark and file else None
+
+
+def candidates(before: str, known: Known, files: Iterable[str] = (), symbols: Iterable[str] = ()) -> list[Candidate]:
     """What can complete the text before the cursor, the best first, and not more than people read."""
     found = _MENTION.search(before)
     if before.startswith("/") and not (found and " " in before):
@@ -50,6 +57,9 @@ def candidates(before: str, known: Known, files: Iterable[str] = ()) -> list[Can
     if found is None:
         return []
     typed = found[1]
+    file, mark, symbol = typed.rpartition("#")
+    if mark and file and (meant := _matching(symbol, symbols, lambda name: name.rpartition(".")[2])):
+        return [Candidate(f"@{file}#{one}", -len(typed) - 1) for one in meant][:CANDIDATES_MAX]
     agents = _matching(typed, known.mentionable, lambda name: name)
     paths = _matching(typed, with_directories(files), _last_name)
     named = [Candidate(f"@{one}", -len(typed) - 1, known.mentionable[one]) for one in agents]

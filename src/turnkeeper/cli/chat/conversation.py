@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 HEARD_MAX: Final = 256
 """How many keys may wait while a command runs. Later ones are dropped."""
-INSIST_S: Final = 1.0
-"""How often a server is told again to stop."""
 WAITS: Final = {
     "steer": "steers: the model reads it before its next step",
     "queue": "queued: sent when this answer is complete",
@@ -75,6 +73,12 @@ class Conversation(Chat):
 
     async def complete(self, before: str) -> list[completion.Candidate]:
         """What can complete the text before the cursor."""
+        if completion.is_mention(before):
+            await self.files.look()
+        return self.complete_now(before)
+
+    def complete_now(self, before: str) -> list[completion.Candidate]:
+        """The same with the files of the last look."""
         known = completion.Known(
             commands={name: one.about for name, one in self._commands.items()},
             arguments={name: one.completes for name, one in self._commands.items() if one.completes is not None},
@@ -83,8 +87,8 @@ class Conversation(Chat):
             sessions={one.slug: one_line(one.title) for one in self.sessions},
             mentionable=self.choices.mentionable,
         )
-        files = await self.files.names() if completion.is_mention(before) else ()
-        return completion.candidates(before, known, files)
+        file = completion.file_of_symbol(before)
+        return completion.candidates(before, known, self.files.names, self.files.symbols(file) if file else ())
 
     # The loop.
 
@@ -92,6 +96,7 @@ class Conversation(Chat):
         """Look at what there is, and show the session, or who will answer."""
         await self.refresh()
         self._commands = await slash_commands(self)
+        await self.files.look()  # So that the first Tab finds them.
         if self.model is not None and self.model_name not in self.choices.models:
             raise Invalid(f"no model {self.model_name!r} can be used here; `turnkeeper models` lists those that can")
         if self.agent is not None and self.agent not in self.choices.agents:
@@ -217,11 +222,11 @@ class Conversation(Chat):
         """Give a running session one more prompt."""
         from turnkeeper.api import Turnkeeper
 
+        self._is_prompted_meanwhile = self._is_prompted_meanwhile or self.state == "stopping"
         if isinstance(self.tk, Turnkeeper):
             await self.tk.prompt(session_id, given, resume=False)
         else:
             await self.tk.prompt_async(session_id, given)
-        self._is_prompted_meanwhile = self._is_prompted_meanwhile or self.state == "stopping"
         self.live.display.prompted(text, WAITS[given.delivery])
 
     async def _shell(self, command: str) -> None:
@@ -259,17 +264,22 @@ class Conversation(Chat):
 
     async def _shown(self, work: Callable[[], Awaitable[Outcome]], shows_summary: bool) -> None:
         assert self.session is not None
-        await self.live.run(self.tk, self.session.id, work, shows_summary=shows_summary, stop=self._stop)
+        await self.live.run(
+            self.tk,
+            self.session.id,
+            work,
+            shows_summary=shows_summary,
+            stop=self._stop,
+            insists=lambda: not self._is_prompted_meanwhile,  # That prompt is to be answered.
+        )
 
     async def _goes_on(self) -> bool:
         """Whether prompts were admitted that the turn did not take up: it ended in the same moment."""
         if self.session is None:
             return False
         if (store := local_store(self.tk)) is None:
-            if self.live.is_stopped and not self._is_prompted_meanwhile:
-                await self.tk.stop(self.session.id)  # The prompt may have reached the server after the first stop.
-                return False
-            return await self.tk.status(self.session.id) != IDLE
+            is_over = self.live.is_stopped and not self._is_prompted_meanwhile
+            return not is_over and await self.tk.status(self.session.id) != IDLE
         view = await store.store.journal.view(self.session.id)
         if not view.inbox or view.owner is not None:
             return False
@@ -292,21 +302,10 @@ class Conversation(Chat):
         if self.state == "running":
             self.state = "stopping"
             self._stop.set()
-            if self._group is not None and local_store(self.tk) is None:
-                self._group.start_soon(self.guarded, self._insist)
         elif self.state == "idle":
             self.note(HINT)
         else:
             self.note(PATIENCE)
-
-    async def _insist(self) -> None:
-        """Stop a server's session until it rests: a stop that comes right after a prompt may find nothing to stop."""
-        stopped = self._stop
-        while True:
-            await anyio.sleep(INSIST_S)
-            if self.state != "stopping" or self._stop is not stopped or self.session is None:
-                return
-            await self.tk.stop(self.session.id)
 
     def leave(self) -> None:
         """Leave the chat. In a store a running turn is stopped first; a server goes on with it."""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 from prompt_toolkit.application import Application, in_terminal
-from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
@@ -29,6 +29,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from rich.console import Console
 
 from turnkeeper.cli.chat.above import Above, PromptRegion
+from turnkeeper.cli.chat.completion import Candidate
 from turnkeeper.cli.chat.history import TypedLines
 from turnkeeper.cli.chat.keys import Key, hints, meaning
 from turnkeeper.cli.chat.typing_place import Desk
@@ -67,11 +68,12 @@ class LineEditor:
         self._console = Console(file=self._above, force_terminal=True, highlight=False, theme=STYLES)
         self._region = PromptRegion(self._console, self._redraw)
         self._lock = anyio.Lock()
+        self._completer = _Completer(self)
         self._buffer = Buffer(
             name="prompt",
             multiline=True,
             history=_History(history),
-            completer=_Completer(self),
+            completer=self._completer,
             complete_while_typing=True,
             on_text_changed=self._changed,
         )
@@ -217,6 +219,10 @@ class LineEditor:
         def _new_line(event: KeyPressEvent) -> None:
             self._buffer.newline(copy_margin=False)
 
+        @keys.add("tab", filter=here)
+        def _complete(event: KeyPressEvent) -> None:
+            self._complete()
+
         @keys.add("c-o", filter=here)
         def _queue(event: KeyPressEvent) -> None:
             self._pressed("ctrl-o")
@@ -237,6 +243,20 @@ class LineEditor:
             event.app.suspend_to_background()
 
         return keys
+
+    def _complete(self) -> None:
+        """Choose the next completion. What is known is known at once: keys that follow must not overtake this one."""
+        state = self._buffer.complete_state
+        if state is None or not state.completions:
+            found = self._completer.now(self._buffer.document)
+            if not found:
+                self._buffer.start_completion(insert_common_part=True)
+                return
+            state = self._buffer.complete_state = CompletionState(self._buffer.document, found)
+        if len(state.completions) == 1:
+            self._buffer.apply_completion(state.completions[0])  # There is nothing to choose, so Enter sends.
+        else:
+            self._buffer.complete_next()
 
     def _pressed(self, key: Key) -> None:
         text = self._buffer.text
@@ -269,7 +289,15 @@ class _Completer(Completer):
     ) -> AsyncGenerator[Completion, None]:
         """What can complete the text before the cursor."""
         for one in await self._editor.desk.complete(document.text_before_cursor):
-            yield Completion(one.text, start_position=one.start, display_meta=one.about)
+            yield _completion(one)
+
+    def now(self, document: Document) -> list[Completion]:
+        """The same without waiting, as far as it is known."""
+        return [_completion(one) for one in self._editor.desk.complete_now(document.text_before_cursor)]
+
+
+def _completion(candidate: Candidate) -> Completion:
+    return Completion(candidate.text, start_position=candidate.start, display_meta=candidate.about)
 
 
 class _History(History):

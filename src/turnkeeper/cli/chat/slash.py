@@ -1,6 +1,7 @@
 """The slash commands: one table, and the lookup that joins the commands of the directory to it."""
 
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,12 @@ from turnkeeper.cli.slash import CalledCommand
 from turnkeeper.model.command import Command
 from turnkeeper.model.refusal import Invalid, NotFound
 
+ABOUT_LEAST: Final = 24
 KEYS: Final = (
     ("Enter", "sends; while an answer comes, steers it"),
     ("Ctrl-O", "queues the prompt until the answer is complete"),
     ("Alt-Enter", "begins a new line; pasted lines stay lines"),
-    ("Tab", "completes /commands, @files, @agents, models"),
+    ("Tab", "completes /commands, @files, @file#symbols, @agents, models"),
     ("Up, Ctrl-R", "what was typed before"),
     ("Ctrl-C", "stops the turn; clears what is typed"),
     ("Ctrl-D", "leaves"),
@@ -58,9 +60,15 @@ async def show_help(chat: Chat, argument: str) -> None:
 def explained(screen: Screen, rows: Sequence[tuple[str, str]]) -> list[str]:
     """Names with what each is about: beside it, or below it on a narrow screen."""
     width = max(cells(name) for name, _ in rows)
-    if screen.width is not None and width + 2 + max(cells(about) for _, about in rows) > screen.width:
+    room = screen.width - width - 3 if screen.width is not None else None
+    if room is not None and room < ABOUT_LEAST:
         return [line for name, about in rows for line in (screen.paint(name, "cyan"), f"  {about}")]
-    return [f"{screen.paint(name.ljust(width), 'cyan')}  {about}" for name, about in rows]
+    lines: list[str] = []
+    for name, about in rows:
+        first, *more = textwrap.wrap(about, room) if room is not None and about else [about]
+        lines.append(f"{screen.paint(name.ljust(width), 'cyan')}  {first}".rstrip())
+        lines += [f"{' ' * width}  {line}" for line in more]
+    return lines
 
 
 async def choose_model(chat: Chat, argument: str) -> None:

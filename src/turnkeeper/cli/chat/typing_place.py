@@ -30,6 +30,9 @@ class Desk(Protocol):
     async def complete(self, before: str) -> list[Candidate]:
         """What can complete the text before the cursor."""
 
+    def complete_now(self, before: str) -> list[Candidate]:
+        """The same as far as it is known at once."""
+
 
 class TypingPlace(Protocol):
     """Reads what a user types while the chat does other things."""

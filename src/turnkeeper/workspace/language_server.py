@@ -1,0 +1,321 @@
+"""One language server: its process, and the conversation with it in JSON-RPC over its standard input and output."""
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+import anyio
+import msgspec
+from anyio.abc import ByteReceiveStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from turnkeeper.core.sandbox import Confinement, temporary_of
+from turnkeeper.model.value import Json, JsonObject
+from turnkeeper.text.server_symbols import server_symbols
+from turnkeeper.text.symbols import Symbol
+from turnkeeper.workspace.after_edit import Diagnostic
+from turnkeeper.workspace.children import RunningProcess, started
+from turnkeeper.workspace.lsp_commands import PYTHON, C, ServerCommand, program_of
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+SILENT_MAX: Final = 3
+"""How often in a row a server may fail to answer in time before it is not asked again."""
+SETTLED_S: Final = 0.15
+"""How long a server that has published diagnostics is given to publish better ones."""
+GRACE_S: Final = 1.0
+"""How long a server has between the request to end and the end: it holds nothing that could be lost."""
+HEADER_BYTES_MAX: Final = 4096
+MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
+ERROR: Final = 1
+"""The severity of an error; warnings and hints have higher numbers."""
+
+_LANGUAGES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(PYTHON, "python"),
+    **dict.fromkeys((".ts", ".mts", ".cts"), "typescript"),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), "javascript"),
+    **dict.fromkeys(C, "cpp"),
+    ".c": "c",
+    ".tsx": "typescriptreact",
+    ".jsx": "javascriptreact",
+    ".go": "go",
+    ".rs": "rust",
+}
+
+
+class _Output(ByteReceiveStream):
+    """The output of a process as a stream."""
+
+    def __init__(self, process: RunningProcess) -> None:
+        self._process = process
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        piece = await self._process.read()
+        if not piece:
+            raise anyio.EndOfStream
+        return piece
+
+    async def aclose(self) -> None:
+        """The process is ended by who started it."""
+
+
+class _Document(msgspec.Struct):
+    """A file that the server was told of, and what it last said about it."""
+
+    version: int = 0
+    errors: tuple[Diagnostic, ...] = ()
+    heard: anyio.Event = msgspec.field(default_factory=anyio.Event)
+
+
+class LanguageServer:
+    """One server process and the conversation with it."""
+
+    def __init__(
+        self, command: ServerCommand, root: Path, environ: Mapping[str, str], confined: Confinement | None
+    ) -> None:
+        self._command, self._root, self._environ, self._confined = command, root, environ, confined
+        self._process: RunningProcess | None = None
+        self._ready = anyio.Event()
+        self._is_dead = False
+        self._silent = 0
+        self._number, self._version = 0, 0
+        self._answers: dict[int, tuple[anyio.Event, list[Json]]] = {}
+        self._documents: dict[str, _Document] = {}
+        self._turn = anyio.Lock()
+        self._writing = anyio.Lock()
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether there is a point in asking it."""
+        return not self._is_dead and self._silent < SILENT_MAX
+
+    # --- The process -------------------------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Run the server until it ends or is given up. Never raises an error: a server is a convenience."""
+        try:
+            await self._serve()
+        except Exception as error:
+            # Whatever a program of somebody else's does, the sessions of this process go on.
+            log.warning("the language server %s ended: %s", self._command.name, error or type(error).__name__)
+        finally:
+            self._is_dead = True
+            self._ready.set()
+            for document in self._documents.values():
+                document.heard.set()
+            for answered, result in self._answers.values():
+                result.append(None)
+                answered.set()
+
+    async def _serve(self) -> None:
+        program = program_of(self._command, self._environ)
+        if program is None:
+            return
+        arguments = [program, *self._command.command[1:]]
+        environ = {**self._environ, **temporary_of(self._confined), **dict(self._command.environment)}
+        async with started(
+            arguments, self._root, environ, grace_s=GRACE_S, confined=self._confined, has_input=True, is_of_model=True
+        ) as process:
+            self._process = process
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._initialize)
+                await self._listen(process)
+                tasks.cancel_scope.cancel()
+
+    async def _initialize(self) -> None:
+        root = self._root.as_uri()
+        await self._request(
+            "initialize",
+            {
+                # No number of ours: a confined server cannot look for our process, and would take us for dead.
+                "processId": None,
+                "rootUri": root,
+                "workspaceFolders": [{"uri": root, "name": self._root.name}],
+                "initializationOptions": msgspec.json.decode(self._command.initialization),
+                "capabilities": {
+                    "textDocument": {
+                        "synchronization": {"didSave": True},
+                        "publishDiagnostics": {"versionSupport": True},
+                        "documentSymbol": {"hierarchicalDocumentSymbolSupport": True},
+                    },
+                    "workspace": {"configuration": True, "workspaceFolders": True},
+                },
+            },
+        )
+        await self._notify("initialized", {})
+        self._ready.set()
+
+    # --- Messages ----------------------------------------------------------------------------------------------
+
+    async def _listen(self, process: RunningProcess) -> None:
+        stream = BufferedByteReceiveStream(_Output(process))
+        with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError):
+            while True:
+                head = await stream.receive_until(b"\r\n\r\n", HEADER_BYTES_MAX)
+                length = next(
+                    int(line.split(b":")[1])
+                    for line in head.split(b"\r\n")
+                    if line.lower().startswith(b"content-length:")
+                )
+                if length > MESSAGE_BYTES_MAX:
+                    raise ValueError(f"it sent a message of {length} bytes")
+                message = msgspec.json.decode(await stream.receive_exactly(length))
+                if isinstance(message, dict):
+                    await self._take(message)
+
+    async def _take(self, message: JsonObject) -> None:
+        number, method, params = message.get("id"), message.get("method"), message.get("params")
+        if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
+            self._published(params)
+        elif isinstance(method, str) and number is not None:
+            await self._send({"jsonrpc": "2.0", "id": number, "result": self._reply(method, params)})
+        elif isinstance(number, int) and number in self._answers:
+            answered, result = self._answers.pop(number)
+            result.append(message.get("result"))
+            answered.set()
+
+    def _reply(self, method: str, params: Json) -> Json:
+        """What the server is answered: it must not wait for us."""
+        if method != "workspace/configuration" or not isinstance(params, dict):
+            return None
+        items = params.get("items")
+        return [None for _ in items] if isinstance(items, list) else []
+
+    def _published(self, params: JsonObject) -> None:
+        document = self._documents.get(str(params.get("uri")))
+        version, listed = params.get("version"), params.get("diagnostics")
+        if document is None or not isinstance(listed, list):
+            return
+        if isinstance(version, int) and version != document.version:
+            return  # About a text that is no longer there.
+        found = [_diagnostic(one) for one in listed if isinstance(one, dict) and one.get("severity", ERROR) == ERROR]
+        document.errors = tuple(one for one in found if one is not None)
+        document.heard.set()
+
+    async def _request(self, method: str, params: JsonObject) -> Json:
+        self._number += 1
+        answered, result = anyio.Event(), list[Json]()
+        self._answers[self._number] = answered, result
+        number = self._number
+        try:
+            await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            await answered.wait()
+        finally:
+            self._answers.pop(number, None)  # If it was not waited for to the end.
+        return result[0]
+
+    async def _notify(self, method: str, params: JsonObject) -> None:
+        await self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def _send(self, message: JsonObject) -> None:
+        body = msgspec.json.encode(message)
+        assert self._process is not None
+        async with self._writing:
+            await self._process.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    # --- Checking ----------------------------------------------------------------------------------------------
+
+    async def new_errors(self, path: Path, before: str | None, after: str, timeout_s: float) -> tuple[Diagnostic, ...]:
+        """The errors of a file that it did not have before. Nothing if the server does not answer in time."""
+
+        async def check() -> tuple[Diagnostic, ...]:
+            known = await self._errors_before(path, before)
+            return _new(known, await self._errors(path, after))
+
+        return await self._answered(check, timeout_s)
+
+    async def symbols(self, path: Path, text: str, timeout_s: float) -> tuple[Symbol, ...]:
+        """The symbols of a file with this text. Nothing if the server does not answer in time."""
+        named: JsonObject = {"textDocument": {"uri": path.as_uri()}}
+
+        async def ask() -> tuple[Symbol, ...]:
+            # It is closed before and afterwards: what errors a later edit brings is found without this text.
+            if self._documents.pop(path.as_uri(), None) is not None:
+                await self._notify("textDocument/didClose", named)
+            await self._open(path, text)
+            try:
+                return server_symbols(await self._request("textDocument/documentSymbol", named))
+            finally:
+                with anyio.move_on_after(GRACE_S, shield=True), suppress(BrokenPipeError):
+                    await self._notify("textDocument/didClose", named)
+
+        return await self._answered(ask, timeout_s)
+
+    async def _answered(self, ask: Callable[[], Awaitable[tuple[T, ...]]], timeout_s: float) -> tuple[T, ...]:
+        """What the server says; nothing if it does not say it in time. It is asked one thing at a time."""
+        with anyio.move_on_after(timeout_s) as waiting:
+            async with self._turn:
+                await self._ready.wait()
+                if self._is_dead:
+                    return ()
+                with suppress(BrokenPipeError):
+                    found = await ask()
+                    self._silent = 0
+                    return found
+        if waiting.cancelled_caught:
+            self._silent += 1
+            if not self.is_useful:
+                log.warning("the language server %s does not answer and is not asked again", self._command.name)
+        return ()
+
+    async def _errors_before(self, path: Path, before: str | None) -> tuple[Diagnostic, ...]:
+        """What the server said of the text before the edit; it is asked if it does not know the file yet."""
+        document = self._documents.get(path.as_uri())
+        if document is not None:
+            return document.errors
+        return await self._errors(path, before) if before is not None else ()
+
+    async def _errors(self, path: Path, text: str) -> tuple[Diagnostic, ...]:
+        uri = path.as_uri()
+        document = self._documents.get(uri)
+        if document is None:
+            document = self._documents[uri] = _Document(version=self._version + 1)
+            await self._open(path, text)
+        else:
+            self._version += 1
+            document.version, document.heard = self._version, anyio.Event()
+            named: JsonObject = {"uri": uri, "version": document.version}
+            await self._notify("textDocument/didChange", {"textDocument": named, "contentChanges": [{"text": text}]})
+            await self._notify("textDocument/didSave", {"textDocument": {"uri": uri}, "text": text})
+        await document.heard.wait()
+        await self._settled(document)
+        return document.errors
+
+    async def _open(self, path: Path, text: str) -> None:
+        """Tell the server of a text. No version is used twice: what it says of an older one comes late."""
+        self._version += 1
+        language = _LANGUAGES.get(path.suffix.lower(), path.suffix.lower().lstrip("."))
+        opened: JsonObject = {"uri": path.as_uri(), "version": self._version, "languageId": language, "text": text}
+        await self._notify("textDocument/didOpen", {"textDocument": opened})
+
+    async def _settled(self, document: _Document) -> None:
+        """Servers often publish what the parser finds first, and what the type checker finds a moment later."""
+        while not self._is_dead:
+            document.heard = anyio.Event()
+            with anyio.move_on_after(SETTLED_S) as quiet:
+                await document.heard.wait()
+            if quiet.cancelled_caught:
+                return
+
+
+def _diagnostic(given: JsonObject) -> Diagnostic | None:
+    match given:
+        case {"range": {"start": {"line": int(line), "character": int(character)}}, "message": str(message)}:
+            return Diagnostic(line=line + 1, character=character + 1, message=message, whole=given)
+    return None
+
+
+def _new(known: Sequence[Diagnostic], found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Those of which there are more than before. Lines move with an edit, so only messages are compared."""
+    left = Counter(one.message for one in known)
+    new = []
+    for one in found:
+        if left[one.message] > 0:
+            left[one.message] -= 1
+        else:
+            new.append(one)
+    return tuple(new)
