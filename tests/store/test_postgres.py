@@ -13,14 +13,18 @@ import psycopg
 import pytest
 from stores import store_url
 
+from turnkeeper.mint import Mint
+from turnkeeper.model.event import SessionTouched
 from turnkeeper.store.engine import InvalidKey, Key, StoreDamaged, StoreUnavailable, Watched
 from turnkeeper.store.engine_table import shown_store
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.engines.postgres import PostgresEngine
 from turnkeeper.store.engines.postgres.address import DEFAULT_SCHEMA, parse
 from turnkeeper.store.engines.postgres.documents import KEY_BYTES_MAX
-from turnkeeper.store.engines.postgres.schema import Layout
+from turnkeeper.store.engines.postgres.schema import Layout, lock_number
 from turnkeeper.store.engines.postgres.words import PIECE_BYTES_MAX, WORD_BYTES_MAX
+from turnkeeper.store.journal import Journal
+from turnkeeper.testing.builders import a_session
 
 DEADLINE_S = 120
 
@@ -301,3 +305,46 @@ async def test_many_logs_written_at_once_are_told_in_pieces_that_the_server_acce
             names -= set(await told.get() or ())
     await one.aclose()
     await two.aclose()
+
+
+async def test_a_tail_hears_of_other_processes_without_looking(url: str) -> None:
+    one, two = await open_engine(url), await open_engine(url)
+    writer = Journal(two, Mint.fixed(), lambda _: None)
+    await writer.create(a_session("ses_1"))
+    tail = Journal(one, Mint.fixed(), lambda _: None).tail("ses_1", poll_s=3600)
+    with anyio.fail_after(DEADLINE_S):
+        assert (await anext(tail)).seq == 1
+        async with anyio.create_task_group() as group:
+            group.start_soon(writer.append, "ses_1", SessionTouched())
+            assert (await anext(tail)).seq == 2
+    await tail.aclose()
+    await one.aclose()
+    await two.aclose()
+
+
+# Removing.
+
+
+async def test_a_removal_waits_for_an_append_that_may_use_what_it_would_remove(
+    engine: PostgresEngine, url: str
+) -> None:
+    await engine.put({("blob", "x"): b"content", ("use", "x", "ses_1"): b""})
+    address = parse(url)
+    with psycopg.connect(**address.parameters) as other:  # type: ignore[arg-type]
+        # What a writer on another host does, stopped in the middle.
+        other.execute("SELECT pg_advisory_xact_lock_shared(%s)", (lock_number(address.schema, "removal"),))
+        other.execute(f"INSERT INTO \"{address.schema}\".document VALUES ('use/x/ses_2', '')".encode())
+        with anyio.fail_after(DEADLINE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(remove_use, engine)
+                while not sql(url, WAITING):
+                    await anyio.sleep(0)
+                other.commit()
+    assert await engine.get([("blob", "x"), ("use", "x", "ses_1")]) == [b"content", None]
+
+
+WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%advisory_xact_lock(%'"
+
+
+async def remove_use(engine: PostgresEngine) -> None:
+    await engine.remove({}, [("use", "x", "ses_1")], orphans={("blob", "x"): ("use", "x")})

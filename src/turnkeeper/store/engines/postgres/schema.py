@@ -73,9 +73,9 @@ class Layout(NamedTuple):
     view_names: tuple[str, ...] = ()
 
 
-def lock_number(database: Database, purpose: str) -> int:
-    """The number of an advisory lock of this store. Such locks belong to the database, which may hold more stores."""
-    digest = sha256(f"turnkeeper {purpose} {database.address.schema}".encode()).digest()
+def lock_number(schema: str, purpose: str) -> int:
+    """The number of an advisory lock of a store. Such locks belong to the database, which may hold more stores."""
+    digest = sha256(f"turnkeeper {purpose} {schema}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
@@ -93,7 +93,7 @@ def migrate(database: Database, connection: Connection, layout: Layout) -> None:
             "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)",
             (MIGRATION_TIMEOUT, MIGRATION_TIMEOUT),
         )
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(database, "migration"),))
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(database.address.schema, "migration"),))
         schema = _schema_of(database, connection)  # Read again: another host may have migrated meanwhile.
         if schema < SCHEMA:
             _bring_up(database, connection, schema, layout)

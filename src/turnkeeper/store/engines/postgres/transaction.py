@@ -26,7 +26,7 @@ class Transaction:
 
     def __init__(self, database: Database, jobs: Sequence[Job], writer: bytes, token: bytes) -> None:
         self._crash, self._jobs, self._writer, self._token = database.crash, jobs, writer, token
-        self._removal_lock = lock_number(database, "removal")
+        self._removal_lock = lock_number(database.address.schema, "removal")
         self.is_committing = False
         """Whether COMMIT was sent. If the connection is lost now, the row of the writer says whether it was done."""
         self.refusals: list[EngineError | None] = []
