@@ -12,6 +12,7 @@ from workshop import Shop
 from turnkeeper.core import flags
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.flags import FLAGS, WITHOUT_EFFECT, Flag
+from turnkeeper.core.sharing import share_settings
 from turnkeeper.core.window import window
 from turnkeeper.interop.opencode import default_path
 from turnkeeper.model.config import CompactionConfig, Config
@@ -130,6 +131,8 @@ EFFECTS: Final[dict[Flag, Effect]] = {
     flags.DISABLE_CLAUDE_CODE: lambda shop, name: instructions(shop, name, shop.project / "CLAUDE.md"),
     flags.DISABLE_CLAUDE_CODE_PROMPT: lambda shop, name: instructions(shop, name, shop.home / ".claude/CLAUDE.md"),
     flags.PURE: tools,
+    flags.AUTO_SHARE: lambda shop, name: share_settings(Config(), {name: "1"}).mode == "auto",
+    flags.DISABLE_SHARE: lambda shop, name: share_settings(Config(share="auto"), {name: "1"}).mode == "disabled",
     flags.OFFLINE_PAUSE: lambda shop, name: (Network({name: "250"}).pause_s, Network({}).pause_s) == (0.25, 0),
     flags.DATABASE: lambda shop, name: default_path({name: "/srv/o.db", "HOME": "/h"}) == Path("/srv/o.db"),
 }
