@@ -28,6 +28,9 @@ _SYMBOLS: Final = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(25
 _DRAW: Final = 1024
 """How many random bytes one system call gets: enough for about seventy ids."""
 
+SECRET_LENGTH: Final = 43
+"""Symbols of a secret: of 62 kinds, 43 hold 256 bits."""
+
 _mints: "WeakSet[Mint]" = WeakSet()
 
 
@@ -104,6 +107,11 @@ class Mint:
             f"{prefix}_{pack(0, first + nth, False)}{symbols[tail : tail + TAIL_LENGTH]}"
             for nth, tail in enumerate(tails)
         ]
+
+    def secret(self) -> str:
+        """A new secret of 256 random bits."""
+        with self._lock:
+            return self._drawn(SECRET_LENGTH)[:SECRET_LENGTH]
 
     def slug(self) -> str:
         """A random slug of two words."""

@@ -13,6 +13,7 @@ from turnkeeper.cli import log_lines
 from turnkeeper.core import flags
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.flags import FLAGS, WITHOUT_EFFECT, Flag
+from turnkeeper.core.sharing import share_settings
 from turnkeeper.core.window import window
 from turnkeeper.interop.opencode import default_path
 from turnkeeper.model.config import CompactionConfig, Config
@@ -172,6 +173,8 @@ EFFECTS: Final[dict[Flag, Effect]] = {
         == [True, False]
     ),
     flags.TEST_HOME: home,
+    flags.AUTO_SHARE: lambda shop, name: share_settings(Config(), {name: "1"}).mode == "auto",
+    flags.DISABLE_SHARE: lambda shop, name: share_settings(Config(share="auto"), {name: "1"}).mode == "disabled",
     flags.OFFLINE_PAUSE: lambda shop, name: (Network({name: "250"}).pause_s, Network({}).pause_s) == (0.25, 0),
     flags.DATABASE: lambda shop, name: default_path({name: "/srv/o.db", "HOME": "/h"}) == Path("/srv/o.db"),
 }

@@ -87,7 +87,7 @@ def test_help_lists_the_commands_and_actions_need_a_session_and_go_alone(shop: S
     refused = shop.run("-c", "/compact now")
     assert (refused.code, "/compact goes alone" in refused.err) == (2, True)
     shared = shop.run("-c", "/share")
-    assert (shared.code, "cannot be shared yet" in shared.err) == (1, True)
+    assert (shared.code, "somebody must agree" in shared.err) == (1, True)
     exported = shop.run("-c", f"/export {shop.project / 'out.json'}")
     assert exported.code == 0, exported.err
     assert json.loads((shop.project / "out.json").read_text())["info"]["id"] == shop.sessions()[0]["id"]
@@ -163,4 +163,4 @@ def test_a_server_takes_the_same_commands(shop: Shop) -> None:
         assert len(shop.sessions()) == 1
         assert "/greet" in shop.process("run", "--server", url, "/help").stdout
         shared = shop.process("run", "--server", url, "-c", "/share")
-        assert (shared.returncode, "cannot be shared yet" in shared.stderr) == (1, True)
+        assert (shared.returncode, "somebody must agree" in shared.stderr) == (1, True)

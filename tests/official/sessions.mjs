@@ -115,7 +115,7 @@ await tell("messages of init", call("messages", { id, query: { limit: 2 } }))
 await tell("delete", call("delete", { id: child.id }))
 await tell("get deleted", call("get", { id: child.id }))
 
-// What this floor of the server does not serve yet.
+// Sharing, commands, reverts.
 await tell("share", call("share", { id }))
 await tell("unshare", call("unshare", { id }))
 await tell("command", call("command", { id, body: { command: "no-such-command", arguments: "" } }))

@@ -8,9 +8,6 @@ from walks import Walk, texts, walk
 
 pytestmark = needs()
 
-LATER = {"share", "unshare"}
-"""What this floor of the server does not serve yet, and says so."""
-
 
 @pytest.fixture(scope="module", params=["first", "second"])
 def sdk(request: pytest.FixtureRequest, served: Served, place: Path, tmp_path_factory: pytest.TempPathFactory) -> Walk:
@@ -18,9 +15,16 @@ def sdk(request: pytest.FixtureRequest, served: Served, place: Path, tmp_path_fa
     return walk("sessions.mjs", served.url, str(place), request.param, home=home)
 
 
-def test_every_session_method_is_called_and_only_those_of_later_floors_are_not_served(sdk: Walk) -> None:
+def test_every_session_method_is_called_and_served(sdk: Walk) -> None:
     assert list(sdk.uncalled()) == []
-    assert sdk.unserved() == LATER
+    assert sdk.unserved() == set()
+
+
+def test_a_session_is_shared_under_a_link_with_a_secret_and_unshared(sdk: Walk) -> None:
+    shared = sdk.answer("share")
+    address, _, secret = shared["share"]["url"].partition("#")
+    assert (address.rpartition("/")[2], len(secret)) == (shared["id"], 43)
+    assert "share" not in sdk.answer("unshare")
 
 
 def test_sessions_are_made_renamed_listed_and_deleted(sdk: Walk, place: Path) -> None:

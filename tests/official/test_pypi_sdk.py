@@ -74,11 +74,12 @@ async def test_a_turn_is_heard_and_aborted(served: Served, place: Path) -> None:
         assert error.name == "MessageAbortedError"
 
 
-@pytest.mark.parametrize("method", ["share", "unshare"])
-def test_what_later_floors_serve_is_refused_in_words(sdk: opencode_ai.Opencode, method: str) -> None:
+def test_a_session_is_shared_and_unshared(sdk: opencode_ai.Opencode) -> None:
     made = sdk.session.create()
-    with pytest.raises(opencode_ai.NotFoundError, match="is not served here"):
-        getattr(sdk.session, method)(made.id)
+    shared = sdk.session.share(made.id)
+    assert shared.share is not None
+    assert f"/share/{made.id}#" in shared.share.url
+    assert sdk.session.unshare(made.id).share is None
 
 
 def test_a_session_is_reverted_and_brought_back(sdk: opencode_ai.Opencode) -> None:

@@ -1,6 +1,7 @@
 """The types of ``blocking.py``. Written by ``scripts/blocking_stub.py`` from the classes of Turnkeeper."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Literal, Self, TypeVar, overload
@@ -16,8 +17,11 @@ from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS, STOP_S
 from turnkeeper.core.recall import RecallHit, RecallPage
 from turnkeeper.core.session_diff import SessionDiff
+from turnkeeper.core.sharing import EXPIRES_S, ShareSettings
 from turnkeeper.interop.export_all import ExportLayout
+from turnkeeper.interop.remote_share import RemoteShares
 from turnkeeper.interop.report import ImportReport, ProgressReport
+from turnkeeper.interop.shared_session import SharedSession
 from turnkeeper.interop.transcripts import ProgramName
 from turnkeeper.model.answer import Answer
 from turnkeeper.model.cluster import ClusterReport
@@ -32,8 +36,10 @@ from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Absence, PermissionAnswer, PermissionRequest, Ruleset, SavedApproval
 from turnkeeper.model.prompt import FileInput, Prompt, Receipt
 from turnkeeper.model.question import QuestionRequest
+from turnkeeper.model.redaction import RedactionReport
 from turnkeeper.model.restore import Reverted
 from turnkeeper.model.session import FileDiff, Session
+from turnkeeper.model.share import ShareLink
 from turnkeeper.model.status import Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
@@ -197,6 +203,18 @@ class BlockingTurnkeeper:
         check: bool,
     ) -> BlockingStreamedAnswer[T | None]: ...
     def state(self, session_id: str, *, messages: int | None = None) -> SessionState: ...
+    def share(
+        self,
+        session_id: str,
+        *,
+        include: Sequence[str] | None = None,
+        expires_s: float | None = EXPIRES_S,
+        base: str | None = None,
+    ) -> ShareLink: ...
+    def unshare(self, session_id: str, *, forget: bool = False) -> Session: ...
+    def open_share(self, share_id: str, secret: str) -> SharedSession: ...
+    def shared(self, share_id: str, secret: str) -> Sequence[JsonObject]: ...
+    def share_settings(self, directory: Path) -> ShareSettings: ...
     def commands(self, directory: str | Path | None = None) -> Sequence[Command]: ...
     def command(
         self,
@@ -245,6 +263,8 @@ class BlockingTurnkeeper:
     def follow(self) -> None: ...
     def watch_leases(self) -> None: ...
     def remove(self, session_id: str) -> Sequence[Session]: ...
+    @cached_property
+    def remote_shares(self) -> RemoteShares: ...
     def at(self, session_id: str, seq: int) -> PastSession: ...
     def changes(
         self,
@@ -285,8 +305,12 @@ class BlockingTurnkeeper:
     def stage_revert(self, session_id: str, message_id: str, *, files: bool = True) -> Reverted: ...
     def commit_revert(self, session_id: str) -> None: ...
     def export(
-        self, session_id: str, *, sanitise: bool = False, damaged: DamagedNames | None = None
+        self, session_id: str, *, sanitise: bool = False, redact: bool = False, damaged: DamagedNames | None = None
     ) -> BlockingIterator[bytes]: ...
+    def export_html(
+        self, session_id: str, *, redact: bool = True, damaged: DamagedNames | None = None
+    ) -> BlockingIterator[bytes]: ...
+    def redactions(self, session_id: str) -> RedactionReport: ...
     def export_all(
         self,
         target: str | Path,
@@ -294,6 +318,7 @@ class BlockingTurnkeeper:
         *,
         layout: ExportLayout = "json",
         sanitise: bool = False,
+        redact: bool = False,
         progress: ProgressReport | None = None,
         damaged: DamagedNames | None = None,
     ) -> int: ...

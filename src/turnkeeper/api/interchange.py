@@ -1,7 +1,7 @@
 """Interchange: export, import and examination of a store."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from turnkeeper.interop.export_all import ExportLayout
     from turnkeeper.interop.report import ImportReport, ProgressReport
     from turnkeeper.interop.transcripts import ProgramName
+    from turnkeeper.model.redaction import RedactionReport
     from turnkeeper.sessions.diagnosis import Diagnosis
     from turnkeeper.store.damaged import DamagedNames
 
@@ -20,17 +21,42 @@ if TYPE_CHECKING:
 class Interchange(Records):
     """The methods for whole sessions. Imports are inside of them, because most programs neither export nor examine."""
 
+    @property
+    def _environ(self) -> Mapping[str, str]:
+        raise NotImplementedError
+
     def export(
-        self, session_id: str, *, sanitise: bool = False, damaged: "DamagedNames | None" = None
+        self,
+        session_id: str,
+        *,
+        sanitise: bool = False,
+        redact: bool = False,
+        damaged: "DamagedNames | None" = None,
     ) -> AsyncIterator[bytes]:
-        """A session as JSON in opencode's format, in pieces. ``sanitise`` leaves out all texts.
+        """A session as JSON in opencode's format, in pieces. ``sanitise`` leaves out texts, ``redact`` masks secrets.
 
         Raises DamagedDocument if the store is damaged. With a ``damaged`` list, unreadable documents are left out and
         named there, and so are documents that the log contradicts.
         """
-        from turnkeeper.interop import export
+        from turnkeeper.interop import export, redacting
 
+        if redact:
+            return redacting.chunks(self.store, session_id, self._environ, sanitise=sanitise, damaged=damaged)
         return export.chunks(self.store, session_id, sanitise=sanitise, damaged=damaged)
+
+    def export_html(
+        self, session_id: str, *, redact: bool = True, damaged: "DamagedNames | None" = None
+    ) -> AsyncIterator[bytes]:
+        """A session as one page of HTML, in pieces: no script, nothing is loaded. Secrets are masked by default."""
+        from turnkeeper.interop import redacting
+
+        return redacting.html(self.store, session_id, self._environ if redact else None, damaged=damaged)
+
+    async def redactions(self, session_id: str) -> "RedactionReport":
+        """What a redacted export or a share of a session would mask: counts by kind and place, and no secret."""
+        from turnkeeper.interop import redacting
+
+        return await redacting.report(self.store, session_id, self._environ)
 
     async def export_all(
         self,
@@ -39,6 +65,7 @@ class Interchange(Records):
         *,
         layout: "ExportLayout" = "json",
         sanitise: bool = False,
+        redact: bool = False,
         progress: "ProgressReport | None" = None,
         damaged: "DamagedNames | None" = None,
     ) -> int:
@@ -46,10 +73,17 @@ class Interchange(Records):
 
         With a ``damaged`` list, sessions that cannot be read are left out and named there.
         """
-        from turnkeeper.interop import export_all
+        from turnkeeper.interop import export_all, redacting
 
         return await export_all.export_all(
-            self.store, Path(target), session_ids, layout=layout, sanitise=sanitise, progress=progress, damaged=damaged
+            self.store,
+            Path(target),
+            session_ids,
+            layout=layout,
+            sanitise=sanitise,
+            redactor=redacting.redactor_of(self.store, self._environ) if redact else None,
+            progress=progress,
+            damaged=damaged,
         )
 
     async def import_sessions(self, path: str | Path, *, progress: "ProgressReport | None" = None) -> "ImportReport":

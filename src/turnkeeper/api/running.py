@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,13 +27,16 @@ from turnkeeper.workspace.project import stored_place
 
 if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent
+    from turnkeeper.interop.remote_share import RemoteShares
     from turnkeeper.model.cluster import ClusterReport
+    from turnkeeper.model.config import Config
     from turnkeeper.model.prompt import Prompt, Receipt
     from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
     from turnkeeper.run.recover import Failed, Left, Recovery
     from turnkeeper.run.runtime import Runtime, Settings
     from turnkeeper.sessions.compact import Compacted
+    from turnkeeper.workspace.project import ProjectPlace
 
 
 @checked
@@ -261,7 +265,12 @@ class Running(Records):
         await self.runtime.watch_leases()
 
     async def remove(self, session_id: str) -> Sequence[Session]:
-        """Remove a session and its descendants with all their data; the removed sessions, children first."""
+        """Remove a session and its descendants with all their data; the removed sessions, children first.
+
+        Their links on other hosts are removed first. If a host cannot be reached, nothing is removed: ``unshare`` with
+        ``forget`` gives such a link up.
+        """
+        await self._end_remote_shares(session_id)
         if self._running is not None:
             await self._running.forget(session_id)
         removed = await remove.remove(self.store, session_id, self._bus.publish, self._outputs())
@@ -270,11 +279,42 @@ class Running(Records):
         await to_thread.run_sync(snapshot_upkeep.forget, self._environ, [session.id for session in removed])
         return removed
 
+    async def _end_remote(self, session_id: str) -> None:
+        hosted = await self.store.queries.hosted(session_id)
+        if hosted is not None and hosted.remote is not None:
+            await self.remote_shares.remove(hosted.remote)
+
+    async def _end_remote_shares(self, session_id: str) -> None:
+        """Remove the links to a session and its descendants from other hosts. Raises Invalid if a host does not."""
+        shared = set(await self.store.queries.remote_shares())
+        for one in (
+            (session_id, *(child.id for child in await self.children(session_id, recursive=True))) if shared else ()
+        ):
+            if one in shared:
+                await self._end_remote(one)
+
+    @cached_property
+    def remote_shares(self) -> "RemoteShares":
+        """The sessions of this store that are shared on other hosts."""
+        import anyio
+
+        from turnkeeper.interop.remote_share import RemoteShares
+
+        return RemoteShares(self.store, self._environ, anyio.sleep)
+
     def _outputs(self) -> OutputFiles | None:
         """The files with the complete outputs of tools."""
         if self._running is not None:
             return self._running.outputs
         return OutputFiles.of(self._environ, self.store.mint.now, self.store.mint.ascending)
+
+    async def _config(self, place: "ProjectPlace") -> "Config":
+        """The settings of a directory: with those of the program, if this store can run sessions."""
+        if self.group is not None:
+            return self.runtime.directories.settings(place.directory, place.top).config
+        from turnkeeper.workspace import config
+
+        return (await to_thread.run_sync(config.load, place.directory, place.top, self._environ)).config
 
     @property
     def _environ(self) -> Mapping[str, str]:

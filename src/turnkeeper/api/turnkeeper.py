@@ -9,6 +9,7 @@ from turnkeeper.api.interchange import Interchange
 from turnkeeper.api.past import Past
 from turnkeeper.api.requests import Requests
 from turnkeeper.api.reverting import Reverting
+from turnkeeper.api.sharing import Sharing
 from turnkeeper.bus import Listener
 from turnkeeper.core.arguments import checked
 from turnkeeper.model.notification import AnyNotification, Notification
@@ -16,7 +17,7 @@ from turnkeeper.model.refusal import Invalid
 
 
 @checked
-class Turnkeeper(Requests, Asking, Commanding, Past, Reverting, Interchange):
+class Turnkeeper(Requests, Asking, Sharing, Commanding, Past, Reverting, Interchange):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
     def publish(self, notification: Notification) -> None:

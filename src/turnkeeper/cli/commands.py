@@ -127,6 +127,9 @@ SESSION: Final = {
     "recall": "recall:recall",
     "export": "interop:export",
     "import": "interop:import_files",
+    "share": "sharing:share",
+    "unshare": "sharing:unshare",
+    "redactions": "sharing:redactions",
 }
 
 _register(

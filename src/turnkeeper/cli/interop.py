@@ -50,9 +50,15 @@ async def export(
         Literal["json", "tree"], Parameter(metavar="LAYOUT", help="tree writes a directory for each session.")
     ] = "json",
     sanitize: Annotated[bool, Parameter(help="Leave out all text; keep the structure.")] = False,
+    redact: Annotated[bool, Parameter(help="Mask keys, passwords, paths and names in the text.")] = False,
+    html: Annotated[
+        str | None,
+        Parameter(metavar="FILE", help="Write one page for people, with secrets masked; - is standard output."),
+    ] = None,
+    raw: Annotated[bool, Parameter(help="With --html: mask nothing.")] = False,
     options: Options,
 ) -> int:
-    """Export one session, or all, in opencode's format.
+    """Export one session, or all, in opencode's format, or one as a page of HTML.
 
     One session is written to standard output, or to the file of --output. With
     --all, --output is a directory or a file that ends in .jsonl; with --layout
@@ -62,28 +68,60 @@ async def export(
     Files of other sessions in the directory stay, also those of sessions that
     were deleted since. A store without sessions replaces no file.
 
+    --redact masks secrets and leaves the rest; `session redactions` shows what
+    it would mask. --sanitize leaves out all text. The page of --html loads
+    nothing and runs no script; --raw writes it unmasked.
+
     Each session is checked against its log. What is damaged is left out and
     named on standard error; then the exit code is 1.
 
     For example:
       turnkeeper session export calm-otter > wind.json
       turnkeeper session export calm-otter --sanitize --output wind.json
+      turnkeeper session export calm-otter --redact --output wind.json
+      turnkeeper session export calm-otter --html wind.html
       turnkeeper session export --all --output sessions.jsonl
       turnkeeper session export --all --layout tree --output backup/
     """
     if all and id is not None:
         raise UsageError("export one session or --all, not both")
+    if html is not None:
+        if all or output is not None or layout == "tree" or sanitize or (redact and raw):
+            raise UsageError("--html FILE writes one session; add nothing but its ID, or --raw to mask nothing")
+        return await _export_page(options, id, html, redact=not raw)
+    if raw:
+        raise UsageError("--raw belongs to --html FILE; an export in JSON masks nothing without --redact")
     target = _target(output)
     if target is None and (all or layout == "tree"):
         raise UsageError(f"{'--all' if all else '--layout tree'} writes more than one file; add --output DIR")
     async with options.read() as tk:
         chosen = None if all else [await _chosen(tk, id)]
-        return await _export(tk, options, target, chosen, layout, sanitize=sanitize)
+        return await _export(tk, options, target, chosen, layout, sanitize=sanitize, redact=redact)
+
+
+async def _export_page(options: Options, id: str | None, html: str, *, redact: bool) -> int:
+    from turnkeeper.interop.export_all import write_file
+
+    target, damaged = _target(html), list[str]()
+    if target is not None and not target.parent.is_dir():
+        raise Invalid(f"{str(target.parent)!r} is not a directory; make it first")
+    async with options.read() as tk:
+        pieces = tk.export_html(await _chosen(tk, id), redact=redact, damaged=damaged)
+        if target is None:
+            async for piece in pieces:
+                write(piece)
+            return note_damaged(damaged)
+        with progress("Exporting the session"):
+            await write_file(pieces, target)
+    done = {"sessions": 1, "output": str(target), "redacted": redact}
+    how = "with secrets masked" if redact else "with nothing masked"
+    answer(options, done, lambda screen: f"Wrote {screen.path(str(target))}, {how}")
+    return note_damaged(damaged)
 
 
 async def export_one(tk: "Turnkeeper", options: Options, session_id: str, output: str | None) -> int:
     """Export a session of an open store to a file, or to standard output."""
-    return await _export(tk, options, _target(output), [session_id], "json", sanitize=False)
+    return await _export(tk, options, _target(output), [session_id], "json", sanitize=False, redact=False)
 
 
 async def _export(
@@ -94,15 +132,18 @@ async def _export(
     layout: Literal["json", "tree"],
     *,
     sanitize: bool,
+    redact: bool,
 ) -> int:
     damaged: DamagedNames = []
     if target is None:
         assert chosen is not None
-        async for piece in tk.export(chosen[0], sanitise=sanitize, damaged=damaged):
+        async for piece in tk.export(chosen[0], sanitise=sanitize, redact=redact, damaged=damaged):
             write(piece)
         return note_damaged(damaged)
     with progress("Exporting sessions") as moved:
-        count = await _to_disk(tk, options, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
+        count = await _to_disk(
+            tk, options, target, chosen, layout, sanitize=sanitize, redact=redact, moved=moved, damaged=damaged
+        )
     done = {"sessions": count, "output": str(target)}
     answer(options, done, lambda screen: f"Exported {plural(count, 'session')} to {screen.path(str(target))}")
     return note_damaged(damaged)
@@ -274,6 +315,7 @@ async def _to_disk(
     layout: Literal["json", "tree"],
     *,
     sanitize: bool,
+    redact: bool,
     moved: "ProgressReport",
     damaged: "DamagedNames",
 ) -> int:
@@ -282,7 +324,7 @@ async def _to_disk(
 
         if not target.parent.is_dir():
             raise Invalid(f"{str(target.parent)!r} is not a directory; make it first")
-        await write_file(tk.export(chosen[0], sanitise=sanitize, damaged=damaged), target)
+        await write_file(tk.export(chosen[0], sanitise=sanitize, redact=redact, damaged=damaged), target)
         return 1
     if target.suffix == ".json" and not target.is_dir():
         raise UsageError(
@@ -290,7 +332,9 @@ async def _to_disk(
         )
     if options.is_missing or options.is_emptied:
         raise NotFound(f"there is no store {options.url!r} to export from; `turnkeeper db path` prints the default one")
-    return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved, damaged=damaged)
+    return await tk.export_all(
+        target, chosen, layout=layout, sanitise=sanitize, redact=redact, progress=moved, damaged=damaged
+    )
 
 
 def _report(screen: Screen, report: "ImportReport", imported: str = "Imported") -> str:

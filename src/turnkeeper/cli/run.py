@@ -129,8 +129,11 @@ async def _start_new(
 ) -> int:
     """Start in a new session, which is deleted if the prompt or the command is refused."""
     from turnkeeper.cli.sending import is_empty
+    from turnkeeper.cli.sharing import shared_by_itself
 
     made = await tk.create(title=title)
+    if (link := await shared_by_itself(tk, made)) is not None:
+        live.display.note(f"Shared: {link}")
     try:
         return await _start(tk, live, made.id, said, prompt, command)
     except* (Forbidden, Invalid):  # For example, there is no key.

@@ -45,10 +45,7 @@ async def act(
             )
         case "export":
             return await _export(tk, options, session.id, action.arguments)
-    from turnkeeper.sessions.share import share
-
-    live.display.note(share(session.id))
-    return OK
+    return await _share(tk, live, session.id)
 
 
 async def _move(tk: "Turnkeeper | Client", live: "Live", session_id: str, name: str) -> int:
@@ -57,6 +54,14 @@ async def _move(tk: "Turnkeeper | Client", live: "Live", session_id: str, name: 
     done = await undoing.move(tk, session_id, name == "redo", yes=False)
     live.display.note(undoing.outcome(done))
     return undoing.code(done)
+
+
+async def _share(tk: "Turnkeeper | Client", live: "Live", session_id: str) -> int:
+    from turnkeeper.cli import sharing
+
+    link = await sharing.share_one(tk, session_id, yes=False)
+    live.display.note(f"{link.url}\n{sharing.hint(link)}")
+    return OK
 
 
 async def _export(tk: "Turnkeeper | Client", options: Options, session_id: str, output: str) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from turnkeeper.core.arguments import checked
+from turnkeeper.core.sharing import EXPIRES_S
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelName, session_model
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -19,6 +20,8 @@ from turnkeeper.model.value import JsonObject
 
 if TYPE_CHECKING:
     from turnkeeper.client.connection import ServerConnection
+    from turnkeeper.model.redaction import RedactionReport
+    from turnkeeper.model.share import ShareLink
 
 
 @checked
@@ -52,6 +55,29 @@ class Records:
         }
         body = {name: value for name, value in given.items() if value is not None}
         return await self._connection.call("POST", "/session", Session, query=located(directory), body=body)
+
+    async def share(
+        self,
+        session_id: str,
+        *,
+        include: "Sequence[str] | None" = None,
+        expires_s: float | None = EXPIRES_S,
+    ) -> "ShareLink":
+        """Give a session a link, which ends an earlier one. Secrets are masked in what it shows."""
+        from turnkeeper.model.share import ShareLink
+
+        body = {"expires": expires_s, **({"include": tuple(include)} if include is not None else {})}
+        return await self._connection.call("POST", f"/tk{path_of(session_id)}/share", ShareLink, body=body, waits=True)
+
+    async def unshare(self, session_id: str) -> Session:
+        """Withdraw the link to a session."""
+        return await self._connection.call("DELETE", f"{path_of(session_id)}/share", Session)
+
+    async def redactions(self, session_id: str) -> "RedactionReport":
+        """What a link to a session would mask: counts by kind and place, and no secret."""
+        from turnkeeper.model.redaction import RedactionReport
+
+        return await self._connection.call("GET", f"/tk{path_of(session_id)}/redactions", RedactionReport, waits=True)
 
     async def get(self, session_id: str) -> Session:
         """A session."""

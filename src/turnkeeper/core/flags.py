@@ -107,6 +107,8 @@ DISABLE_EXTERNAL_SKILLS: Final = _both(
     "DISABLE_EXTERNAL_SKILLS", "`1`: no skill in `.claude` and `.agents`, which other programs share, is read"
 )
 PURE: Final = _both("PURE", "`1`: no tool of `tool` and `tools` directories and no plugin is loaded")
+AUTO_SHARE: Final = _both("AUTO_SHARE", "`1`: each new session is shared, as by the setting `share`")
+DISABLE_SHARE: Final = _both("DISABLE_SHARE", "`1`: no session is shared, whatever the settings say")
 WATCHER: Final = Flag(
     ("OPENCODE_EXPERIMENTAL_WATCHER", "OPENCODE_EXPERIMENTAL_FILEWATCHER", "TURNKEEPER_WATCHER"),
     "`1`: a server looks at files of settings also between turns, so that mistakes in them are told at once",
@@ -165,6 +167,8 @@ FLAGS: Final = (
         DISABLE_EXTERNAL_SKILLS,
         PURE,
         FAKE_VCS,
+        AUTO_SHARE,
+        DISABLE_SHARE,
         WATCHER,
         DISABLE_WATCHER,
         LOG_LEVEL,
@@ -178,12 +182,10 @@ FLAGS: Final = (
 """Every flag that does something."""
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "OPENCODE_AUTO_SHARE": "sessions are not shared yet",
     "OPENCODE_CLIENT": "clients say who they are themselves",
     "OPENCODE_DISABLE_CHANNEL_DB": "`OPENCODE_DB` names another database",
     "OPENCODE_DISABLE_DEFAULT_PLUGINS": "no plugin is built in",
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "no language server is ever downloaded",
-    "OPENCODE_DISABLE_SHARE": "sessions are not shared yet",
     "OPENCODE_ENABLE_EXA": "there is no tool for web searches",
     "OPENCODE_ENABLE_PARALLEL": "there is no tool for web searches",
     "OPENCODE_ENABLE_QUESTION_TOOL": "the question tool is always offered",

@@ -93,10 +93,10 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             # Instructions met while reading hold where they were met.
             moved = view if event.directory == view.session.directory else view.but(instructions=())
             return _active(moved, time, **place, workspace_id=event.workspace_id), (c.DirectoryPut(event.directory),)
-        case e.SessionShared(share=share):
-            return _active(view, time, share=share), ()
+        case e.SessionShared(share=share, hosted=hosted):
+            return _active(view.but(hosted=hosted), time, share=share), ()
         case e.SessionUnshared():
-            return _active(view, time, share=None), ()
+            return _active(view.but(hosted=None), time, share=None), ()
         case e.PermissionsSet(rules=rules):
             return _active(view, time, permission=rules), ()
         case e.MetadataSet(metadata=metadata):

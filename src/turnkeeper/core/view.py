@@ -16,6 +16,7 @@ from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.restore import FileRestore
 from turnkeeper.model.session import Revert, Session
+from turnkeeper.model.share import HostedShare
 from turnkeeper.model.status import IDLE, Owner, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
@@ -133,3 +134,5 @@ class SessionView(ViewState):
     """Requests to the user of calls that are not settled, in the order they were asked."""
     restore: Restore | None = None
     """The files of the pending revert, and of one that a process is carrying out."""
+    hosted: HostedShare | None = None
+    """The link to the session, if it is one of ours."""

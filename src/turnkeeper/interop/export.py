@@ -11,6 +11,8 @@ from typing import Final, cast
 import msgspec
 
 from turnkeeper.core.extra import restore
+from turnkeeper.core.redaction import Redactor
+from turnkeeper.interop import redacted
 from turnkeeper.interop.fit import public
 from turnkeeper.interop.raw import RawObject, plain
 from turnkeeper.interop.sanitise import sanitise_message, sanitise_part, sanitise_session
@@ -28,18 +30,29 @@ LINE_BREAK: Final = re.compile(rb"\n *")
 
 
 async def chunks(
-    store: Store, session_id: str, *, sanitise: bool = False, damaged: DamagedNames | None = None
+    store: Store,
+    session_id: str,
+    *,
+    sanitise: bool = False,
+    redactor: Redactor | None = None,
+    damaged: DamagedNames | None = None,
 ) -> AsyncIterator[bytes]:
     """The export of a session in pieces: JSON with two spaces of indentation. Raises NotFound and DamagedDocument.
+
+    ``sanitise`` leaves out all texts; a ``redactor`` masks secrets in them.
 
     With a ``damaged`` list only an unreadable session document raises. Other unreadable documents are left out and
     named in the list, and so are documents that the log contradicts.
     """
     session = await verified(store, session_id, damaged)
-    yield b'{\n  "info": ' + _indented(session_json(session, sanitise=sanitise), 2) + b',\n  "messages": ['
+    info = session_json(session, sanitise=sanitise)
+    info = redacted.session(redactor, info) if redactor is not None else info
+    yield b'{\n  "info": ' + _indented(info, 2) + b',\n  "messages": ['
     separator, index, system = b"\n", 0, list[RawObject]()
     async for message in store.queries.stream(session_id, reverse=False, damaged=damaged):
         json = message_json(message, sanitise=sanitise)
+        if redactor is not None:
+            json = redacted.message(redactor, json, f"message {index + 1}")
         if isinstance(message.info, SystemMessage):
             system.append({"index": index, **json})
         else:
@@ -53,10 +66,15 @@ async def chunks(
 
 
 async def line(
-    store: Store, session_id: str, *, sanitise: bool = False, damaged: DamagedNames | None = None
+    store: Store,
+    session_id: str,
+    *,
+    sanitise: bool = False,
+    redactor: Redactor | None = None,
+    damaged: DamagedNames | None = None,
 ) -> AsyncIterator[bytes]:
     """The export of a session on one line, for files with many sessions."""
-    async for piece in chunks(store, session_id, sanitise=sanitise, damaged=damaged):
+    async for piece in chunks(store, session_id, sanitise=sanitise, redactor=redactor, damaged=damaged):
         yield LINE_BREAK.sub(b"", piece)
     yield b"\n"
 

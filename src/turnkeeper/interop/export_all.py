@@ -9,7 +9,9 @@ from typing import IO, Literal, TypeAlias, get_args
 
 import msgspec
 
-from turnkeeper.interop import export
+from turnkeeper.core.redaction import Redactor
+from turnkeeper.interop import export, redacted
+from turnkeeper.interop.raw import plain
 from turnkeeper.interop.report import ProgressReport
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, SnapshotPart, StepFinishPart, StepStartPart
@@ -21,6 +23,9 @@ from turnkeeper.store.store import Store
 from turnkeeper.workspace.files import PRIVATE, replacing
 
 ExportLayout: TypeAlias = Literal["json", "tree"]
+
+RedactorOf: TypeAlias = Callable[[str], Awaitable[Redactor | None]]
+"""Gives the redactor of a session, which masks its secrets; None leaves them."""
 
 PRIVATE_FOLDER = 0o700
 LINES_SUFFIX = ".jsonl"
@@ -35,6 +40,7 @@ async def export_all(
     *,
     layout: ExportLayout = "json",
     sanitise: bool = False,
+    redactor: RedactorOf | None = None,
     progress: ProgressReport | None = None,
     damaged: DamagedNames | None = None,
 ) -> int:
@@ -45,6 +51,7 @@ async def export_all(
     """
     if layout not in get_args(ExportLayout):
         raise Invalid(f"there is no layout {layout!r:.80}; the layouts are: {', '.join(get_args(ExportLayout))}")
+    masking = redactor or _leaving
     names = await every_id(store.engine) if session_ids is None else list(session_ids)
     for name in names if session_ids is not None else ():
         await store.queries.state(name)  # An unknown id is refused before anything is written.
@@ -53,7 +60,12 @@ async def export_all(
             raise Invalid(f"{target} names a file of lines, and a tree needs a folder; give another name")
         _folder(target.parent)
         with replacing(target, mode=PRIVATE) as file:
-            count = await _each(names, lambda name: _line(store, name, file, sanitise, damaged), progress, damaged)
+            count = await _each(
+                names,
+                lambda name: _line(store, name, file, sanitise, masking, damaged),
+                progress,
+                damaged,
+            )
             if not count and target.exists():
                 why = "could be read" if names else "is in the store"
                 raise NotFound(f"no session {why}, so {str(target)!r} is not replaced by a file that holds no session")
@@ -61,16 +73,24 @@ async def export_all(
     _folder(target)
 
     async def write(name: str) -> None:
+        mask = await masking(name)
         if layout == "tree":
-            await export_tree(store, name, target, sanitise=sanitise, damaged=damaged)
+            await export_tree(store, name, target, sanitise=sanitise, redactor=mask, damaged=damaged)
         else:
-            await write_file(export.chunks(store, name, sanitise=sanitise, damaged=damaged), target / f"{name}.json")
+            pieces = export.chunks(store, name, sanitise=sanitise, redactor=mask, damaged=damaged)
+            await write_file(pieces, target / f"{name}.json")
 
     return await _each(names, write, progress, damaged)
 
 
 async def export_tree(
-    store: Store, session_id: str, target: Path, *, sanitise: bool = False, damaged: DamagedNames | None = None
+    store: Store,
+    session_id: str,
+    target: Path,
+    *,
+    sanitise: bool = False,
+    redactor: Redactor | None = None,
+    damaged: DamagedNames | None = None,
 ) -> Path:
     """Write ``<target>/<id>/``: ``meta.json``, ``message/<id>.json`` with its parts, ``snapshot/``, ``todo.json``.
 
@@ -79,7 +99,7 @@ async def export_tree(
     session = await export.verified(store, session_id, damaged)
     draft = Path(mkdtemp(dir=target, prefix=f".{session_id}."))
     try:
-        tree = _Tree(draft, sanitise)
+        tree = _Tree(draft, sanitise, redactor)
         async for message in store.queries.stream(session_id, reverse=False, damaged=damaged):
             tree.message(message)
         tree.write("meta", {**export.session_json(session, sanitise=sanitise), "messages": tree.order})
@@ -97,8 +117,8 @@ async def export_tree(
 class _Tree:
     """Writes the files of a session."""
 
-    def __init__(self, folder: Path, sanitise: bool) -> None:
-        self._folder, self._sanitise = folder, sanitise
+    def __init__(self, folder: Path, sanitise: bool, redactor: Redactor | None) -> None:
+        self._folder, self._sanitise, self._redactor = folder, sanitise, redactor
         self._snapshots: set[str] = set()
         self.order: list[str] = []
         """The ids of the messages in order, which file names do not give."""
@@ -108,6 +128,8 @@ class _Tree:
     def message(self, message: MessageWithParts) -> None:
         """Write a message with its parts, and a file for each snapshot of the parts."""
         json = export.message_json(message, sanitise=self._sanitise)
+        if self._redactor is not None:
+            json = redacted.message(self._redactor, json, f"message {len(self.order) + 1}")
         self.write(f"message/{message.info.id}", {**json["info"], "parts": json["parts"]})
         self.order.append(message.info.id)
         if not self._sanitise:
@@ -125,6 +147,8 @@ class _Tree:
 
     def write(self, name: str, content: object) -> None:
         """Write a JSON file."""
+        if self._redactor is not None:
+            content = self._redactor.json(plain(content), name.partition("/")[0])
         body = msgspec.json.format(msgspec.json.encode(content), indent=2)
         with open(self._folder / f"{name}.json", "xb", opener=_private) as file:
             file.write(body + b"\n")
@@ -152,10 +176,22 @@ async def _each(
     return written
 
 
-async def _line(store: Store, session_id: str, file: IO[bytes], sanitise: bool, damaged: DamagedNames | None) -> None:
+async def _leaving(_: str) -> Redactor | None:
+    return None
+
+
+async def _line(
+    store: Store,
+    session_id: str,
+    file: IO[bytes],
+    sanitise: bool,
+    masking: RedactorOf,
+    damaged: DamagedNames | None,
+) -> None:
     """Append a session to a file of lines after it was read completely."""
+    mask = await masking(session_id)
     with SpooledTemporaryFile(LINE_BYTES_IN_MEMORY) as whole:
-        async for piece in export.line(store, session_id, sanitise=sanitise, damaged=damaged):
+        async for piece in export.line(store, session_id, sanitise=sanitise, redactor=mask, damaged=damaged):
             whole.write(piece)
         whole.seek(0)
         shutil.copyfileobj(whole, file)

@@ -286,6 +286,15 @@ class ProjectAsks(Setting):
     agent: dict[str, JsonObject] = {}
 
 
+class EnterpriseConfig(Setting):
+    """Another host for shared sessions."""
+
+    url: str | None = None
+    """The address of a host that speaks opencode's share protocol; sessions are shared there, and sent there.
+    Default: none: they are shown by your own server. Example: `"https://share.example.com"`
+    """
+
+
 class Config(Setting):
     """All settings, merged."""
 
@@ -359,6 +368,16 @@ class Config(Setting):
     """`false`: changes of files are neither recorded nor undone; an object says how much is kept. Default: `true`.
     Example: `false`
     """
+    share: Literal["manual", "auto", "disabled"] | None = None
+    """Whether sessions may be [shared](../guides/sharing.md): `auto` shares each new one, `disabled` refuses it.
+    Default: `manual`. Example: `"disabled"`
+    """
+    share_url: str | None = None
+    """The address under which others reach `turnkeeper serve`; links to sessions begin with it. Default: the address
+    of the server that is asked, else `http://127.0.0.1:4096`. Example: `"https://tides.example.com"`
+    """
+    enterprise: EnterpriseConfig = EnterpriseConfig()
+    """Another host for shared sessions."""
     command: dict[str, CommandConfig] = {}
     """[Commands](../guides/commands.md) by name, said as `/name`; also in files `command/NAME.md`. Default: none.
     Example: `{"test": {"template": "Run the tests of $1."}}`

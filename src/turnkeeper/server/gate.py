@@ -66,7 +66,7 @@ class AccessGate:
             # Browsers send simple requests without a preflight: the page could not read the response, but the request
             # would be carried out.
             return _forbidden(f"pages of {origin} may not call this server; start it with --cors {origin}")
-        if self._token is not None and not self._has_password(scope, headers):
+        if self._token is not None and not _is_shared(scope) and not self._has_password(scope, headers):
             return _unauthorized(is_second=scope["path"].startswith("/api/"))
         return None
 
@@ -101,6 +101,12 @@ class AccessGate:
             return _is_equal(given.strip(), self._token)
         query = parse_qs(scope["query_string"].decode("latin-1"))
         return any(_is_equal(given, self._token) for given in query.get("auth_token", ()))
+
+
+def _is_shared(scope: Scope) -> bool:
+    """Whether a request reads what a link shows. A link has a secret of its own in place of the password."""
+    path: str = scope["path"]
+    return path.startswith("/share/") and scope["method"] in SAFE
 
 
 def _is_equal(given: str, token: str) -> bool:

@@ -29,6 +29,9 @@ PORT_MAX: Final = 65_535
 REQUESTS_S: Final = 5
 """Time for running requests to finish when the server stops; then they are cancelled."""
 
+SHARES_S: Final = 1.0
+"""Seconds between two looks for shares on other hosts."""
+
 PAUSE_S: Final = 0.01
 """Delay before modules are loaded in the background, so that the first request is answered first."""
 
@@ -103,6 +106,7 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
         group.start_soon(server.watch)
         group.start_soon(service.turnkeeper.run_answered)
         group.start_soon(service.turnkeeper.follow)
+        group.start_soon(_follow_shares, service)
         if flags.watches(service.options.environ):
             group.start_soon(service.turnkeeper.runtime.directories.watch, anyio.sleep)
         try:
@@ -115,6 +119,14 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
                 service.close()
                 await server.close(requests_s)
             group.cancel_scope.cancel()
+
+
+async def _follow_shares(service: Service) -> None:
+    """Keep shares on other hosts up to date. A server without any asks its store once a second, and loads nothing."""
+    while True:
+        await anyio.sleep(SHARES_S)
+        if shared := await service.turnkeeper.store.queries.remote_shares():
+            await service.turnkeeper.remote_shares.send_all(shared)
 
 
 async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> None:

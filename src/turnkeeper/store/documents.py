@@ -25,6 +25,7 @@ from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import ForeignPart, Part, ReasoningPart, TextPart
 from turnkeeper.model.session import Session
+from turnkeeper.model.share import HostedShare
 from turnkeeper.model.status import Idle
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import UNREADABLE, Value, encode
@@ -85,6 +86,7 @@ _epoch = msgspec.json.Decoder(Epoch)
 _restore = msgspec.json.Decoder(Restore)
 _place: Callable[[Part], tuple[int, int]] = attrgetter("seq", "nth")
 
+read_hosted = msgspec.json.Decoder(HostedShare).decode
 read_admitted = msgspec.json.Decoder(Admitted).decode
 read_asks = msgspec.json.Decoder(SessionAsks).decode
 read_admission = msgspec.json.Decoder(StoredReceipt).decode
@@ -225,6 +227,8 @@ class DocumentWrites:
             self.documents[keys.asks(session.id)] = None if asks is None else encode(asks)
         if (before.restore if before else None) is not after.restore:
             self.documents[keys.restore(session.id)] = None if after.restore is None else encode(after.restore)
+        if (before.hosted if before else None) is not after.hosted:
+            self.documents[keys.hosted(session.id)] = None if after.hosted is None else encode(after.hosted)
         if _at_work(before) != _at_work(after):
             self.documents[keys.busy(session.id)] = b"{}" if _at_work(after) else None
         turn = after.turn.message.id if after.turn else None
@@ -336,8 +340,9 @@ async def _folded(engine: Engine, session_id: str, state: State) -> tuple[Sessio
 
 
 async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionView, str] | None:
-    wanted = [keys.todo(session_id), keys.epoch(session_id), keys.asks(session_id), keys.restore(session_id)]
-    session, todos, epoch, asks, restore = await engine.get([keys.session(state.project_id, session_id), *wanted])
+    kinds = (keys.todo, keys.epoch, keys.asks, keys.restore, keys.hosted)
+    wanted = [keys.session(state.project_id, session_id), *(kind(session_id) for kind in kinds)]
+    session, todos, epoch, asks, restore, hosted = await engine.get(wanted)
     if session is None:
         return None
     admitted = [read_admitted(body) for _, body in await engine.scan(("inbox", session_id))]
@@ -349,6 +354,7 @@ async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionV
         turn=await _load_turn(engine, session_id, state.turn) if state.turn else None,
         asks=read_asks(asks).asks if asks else (),
         restore=_restore.decode(restore) if restore else None,
+        hosted=read_hosted(hosted) if hosted else None,
         **_small(state),
     )
     return view, state.head

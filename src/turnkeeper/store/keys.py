@@ -74,6 +74,11 @@ def share(session_id: str) -> Key:
     return ("share", session_id)
 
 
+def hosted(session_id: str) -> Key:
+    """What is stored of the public link."""
+    return ("hosted", checked(session_id))
+
+
 def epoch(session_id: str) -> Key:
     """The Context Epoch."""
     return ("epoch", session_id)
@@ -216,7 +221,7 @@ def places(owner: Session) -> list[Key]:
     return found
 
 
-ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy", "ask", "restore")
+ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy", "ask", "restore", "hosted")
 """Kinds with at most one document for each session, under its id."""
 
 MANY_EACH = ("message", "order", "inbox", "blobused", "ledger")

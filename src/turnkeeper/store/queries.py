@@ -8,6 +8,7 @@ import msgspec
 from turnkeeper.core.limits import LEDGER_PAGE
 from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.session import FileDiff
+from turnkeeper.model.share import HostedShare
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 from turnkeeper.store import documents, keys
@@ -82,6 +83,21 @@ class Queries(MessageReader):
         [stored] = await self._engine.get([keys.diff(session_id)])
         with reading(keys.diff(session_id)):
             return _diffs.decode(*await self._with_blobs([stored])) if stored is not None else ()
+
+    async def hosted(self, session_id: str) -> HostedShare | None:
+        """What is stored of the link to a session; None if it has none of ours."""
+        [stored] = await self._engine.get([keys.hosted(session_id)])
+        with reading(keys.hosted(session_id)):
+            return documents.read_hosted(*await self._with_blobs([stored])) if stored is not None else None
+
+    async def remote_shares(self) -> list[str]:
+        """The sessions that are shared on other hosts. Documents that cannot be read are left out."""
+        found: list[str] = []
+        for key, body in await self._engine.scan(("hosted",)):
+            with suppress(*UNREADABLE):
+                if documents.read_hosted(body).remote is not None:
+                    found.append(key[-1])
+        return found
 
     async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> list[SearchHit]:
         """The hits for these words, newest first, in all sessions or in one. Raises Invalid for a limit below 1."""

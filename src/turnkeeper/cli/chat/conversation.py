@@ -205,9 +205,18 @@ class Conversation(Chat):
             model = await model_of_prompt(store, self.tell_once, given, self.session, directory, is_asked=True)
             given = given.but(model=model)
         is_new = self.session is None
-        session = self.session or await self.tk.create()
+        session = self.session or await self._created()
         self.session = session
         self.start(partial(self._sent, session, given, called, is_new))
+
+    async def _created(self) -> "Session":
+        """A new session, with its link if the settings say that each is shared."""
+        from turnkeeper.cli.sharing import shared_by_itself
+
+        made = await self.tk.create()
+        if (link := await shared_by_itself(self.tk, made)) is not None:
+            self.note(f"Shared: {link}")
+        return made
 
     async def _sent(self, session: "Session", given: Prompt, called: CalledCommand | None, is_new: bool) -> Outcome:
         try:
@@ -233,7 +242,7 @@ class Conversation(Chat):
         if self.state != "idle":
             self.note("A command runs only while no turn does; press Ctrl-C first, or ask for it.")
             return
-        session = self.session = self.session or await self.tk.create()
+        session = self.session = self.session or await self._created()
         given = prompt(command, agent=self.agent, model=self.model)
         self.start(partial(shell, self.tk, session.id, command, given))
 

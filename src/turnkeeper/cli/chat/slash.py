@@ -189,9 +189,20 @@ async def queue(chat: Chat, argument: str) -> None:
 
 async def share(chat: Chat, argument: str) -> None:
     """Publish the session under a link."""
-    from turnkeeper.sessions.share import share
+    from turnkeeper.cli import sharing
 
-    chat.note(share(_session(chat, "/share")))
+    session_id = _session(chat, "/share")
+    if argument not in ("", "--yes"):
+        raise UsageError("/share goes alone, or as `/share --yes` to be asked nothing")
+    async with chat.place.alone():
+        link = await sharing.share_one(chat.tk, session_id, yes=argument == "--yes")
+    chat.note(f"{link.url}\n{sharing.hint(link)}")
+
+
+async def unshare(chat: Chat, argument: str) -> None:
+    """Withdraw the link to the session."""
+    await chat.tk.unshare(_session(chat, "/unshare"))
+    chat.note("The link is withdrawn.")
 
 
 async def export(chat: Chat, argument: str) -> None:
@@ -251,6 +262,7 @@ BUILT_IN: Final[Mapping[str, SlashCommand]] = {
         SlashCommand("steer", "send at the next step of the answer", steer, "PROMPT", while_running=True),
         SlashCommand("queue", "send when the answer is complete", queue, "PROMPT", while_running=True),
         SlashCommand("share", "publish the session under a link", share),
+        SlashCommand("unshare", "withdraw the link to the session", unshare),
         SlashCommand("export", "write the session to a file", export, "FILE"),
         SlashCommand("quit", "leave", leave, while_running=True),
     )

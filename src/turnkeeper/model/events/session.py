@@ -3,6 +3,7 @@
 from turnkeeper.model.events.base import EventBase
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.session import FileDiff, Session, SessionModel, Share, Summary
+from turnkeeper.model.share import HostedShare
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 
@@ -55,6 +56,8 @@ class SessionShared(EventBase):
 
     KIND = "session.shared"
     share: Share
+    hosted: HostedShare | None = None
+    """What is stored of the link; None for a link of another program."""
 
 
 class SessionUnshared(EventBase):

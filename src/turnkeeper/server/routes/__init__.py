@@ -26,6 +26,7 @@ FILES: Final = (
     "api_catalogue",
     "api_ask",
     "upkeep",
+    "share",
 )
 """Modules of this package; each has a tuple ``ROUTES``."""
 

@@ -18,6 +18,7 @@ from turnkeeper.server.names import MessageName, SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
+from turnkeeper.server.share.making import shared_by_itself
 from turnkeeper.sessions import edit, listing
 
 TIME_MAX = 253_402_300_800_000
@@ -84,18 +85,17 @@ class DiffQuery(Value):
 async def create(call: HttpRequest[None, NewSession]) -> Session:
     """Create a session in the directory that the request names."""
     given = call.body
-    return public(
-        await call.turnkeeper.create(
-            directory=call.directory,
-            id=given.id,
-            parent_id=given.parent_id,
-            title=given.title,
-            permission=given.permission,
-            agent=given.agent,
-            model=given.model,
-            metadata=given.metadata,
-        )
+    made = await call.turnkeeper.create(
+        directory=call.directory,
+        id=given.id,
+        parent_id=given.parent_id,
+        title=given.title,
+        permission=given.permission,
+        agent=given.agent,
+        model=given.model,
+        metadata=given.metadata,
     )
+    return public(await shared_by_itself(call, made) if given.id is None else made)
 
 
 async def list_sessions(call: HttpRequest[ListQuery, None]) -> list[Session]:

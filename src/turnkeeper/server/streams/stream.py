@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import anyio
 
 from turnkeeper.server.asgi import ABORT, Receive, Scope, Send
+from turnkeeper.server.response import Pairs
 from turnkeeper.server.streams.announce import announce
 from turnkeeper.server.streams.channel import StreamFilter
 from turnkeeper.server.streams.frame import COMMENT
@@ -57,14 +58,15 @@ class Stream:
 class Tail:
     """A stream with its own source of frames, which waits while the client is slow."""
 
-    def __init__(self, hub: Hub, feed: FrameSource) -> None:
-        self._hub, self._feed = hub, feed
+    def __init__(self, hub: Hub, feed: FrameSource, headers: Pairs = ()) -> None:
+        """``headers`` are sent beside those of every stream, and in the place of those with the same name."""
+        self._hub, self._feed, self._headers = hub, feed, headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the stream (the ASGI entry point)."""
         subscriber = self._hub.join_alone()
         try:
-            await _serve(subscriber, lambda: self._fill(subscriber), scope, receive, send)
+            await _serve(subscriber, lambda: self._fill(subscriber), scope, receive, send, self._headers)
         finally:
             self._hub.leave_alone(subscriber)
 
@@ -75,19 +77,26 @@ class Tail:
 
 
 async def _serve(
-    subscriber: Subscriber, fill: Callable[[], Coroutine[None, None, None]], scope: Scope, receive: Receive, send: Send
+    subscriber: Subscriber,
+    fill: Callable[[], Coroutine[None, None, None]],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    more: Pairs = (),
 ) -> None:
     """Send a subscriber's queue, which ``fill`` adds to, until the stream ends or the client disconnects."""
     async with anyio.create_task_group() as group:
         group.start_soon(_until_disconnected, receive, subscriber)
         group.start_soon(fill)
-        await _send_all(subscriber, scope, send)
+        await _send_all(subscriber, scope, send, more)
         group.cancel_scope.cancel()
 
 
-async def _send_all(subscriber: Subscriber, scope: Scope, send: Send) -> None:
+async def _send_all(subscriber: Subscriber, scope: Scope, send: Send, more: Pairs) -> None:
+    names = {name for name, _ in more}
+    headers = [*(one for one in HEADERS if one[0] not in names), *more]
     with subscriber.scope:
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         while (chunk := await subscriber.take()) is not None:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         if not subscriber.is_dropped:

@@ -1,0 +1,59 @@
+"""Spans: pieces of a text that are to be masked, joined where they overlap and carried over the end of a text."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from turnkeeper.text.secret_shapes import Found
+
+
+class Span(NamedTuple):
+    """A piece of a text, and the secret that it is. Empty for the rest of one that began in the text before."""
+
+    start: int
+    end: int
+    kind: str
+    secret: str
+
+
+def joined(text: str, found: Iterable[Found]) -> list[Span]:
+    """The pieces in order, without overlaps. Of two that overlap, the kind of the longer one is kept."""
+    merged: list[Found] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if one.start >= one.end:
+            continue
+        if merged and one.start < merged[-1].end:
+            last = merged[-1]
+            kind = one.kind if one.end - one.start > last.end - last.start else last.kind
+            merged[-1] = Found(last.start, max(last.end, one.end), kind)
+        else:
+            merged.append(one)
+    return [Span(one.start, one.end, one.kind, text[one.start : one.end]) for one in merged]
+
+
+def overlapping(found: Iterable[Found]) -> Callable[[int, int], bool]:
+    """Whether a piece of a text overlaps one of these."""
+    merged = sorted((one.start, one.end) for one in found)
+    starts = [start for start, _ in merged]
+    furthest = list(accumulate((end for _, end in merged), max))
+
+    def overlaps(start: int, end: int) -> bool:
+        before = bisect_right(starts, end - 1)
+        return before > 0 and furthest[before - 1] > start
+
+    return overlaps
+
+
+def crossing(texts: Sequence[str], whole: Iterable[Found]) -> list[list[Span]]:
+    """For each text, its piece of what begins in one text and ends in a later one; ``whole`` is found in all joined."""
+    ends = list(accumulate(map(len, texts)))
+    pieces: list[list[Span]] = [[] for _ in texts]
+    together = "".join(texts)
+    for span in joined(together, whole):
+        first, last = bisect_right(ends, span.start), bisect_right(ends, span.end - 1)
+        for index in range(first, last + 1) if first < last else ():
+            begin = ends[index] - len(texts[index])
+            start, end = max(span.start, begin) - begin, min(span.end, ends[index]) - begin
+            pieces[index].append(Span(start, end, span.kind, span.secret if index == first else ""))
+    return pieces
