@@ -24,6 +24,9 @@ FILES: Final = (
     "api_catalogue",
     "api_ask",
     "upkeep",
+    "page",
+    "view",
+    "insight",
 )
 """Modules of this package; each has a tuple ``ROUTES``."""
 
