@@ -6,9 +6,10 @@ STAMP := $(VENV)/.ready
 WORKERS ?= auto
 PYTEST ?=
 OFFICIAL := tests/official
+WEB := tests/web
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients test check format bench soak run tour lock clean
+.PHONY: help setup clients browser images test check format bench soak run tour lock clean
 
 help: ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
@@ -24,7 +25,10 @@ $(STAMP): requirements.lock pyproject.toml
 clients: ## Install the official opencode clients for tests/official, if npm can be had.
 	@$(OFFICIAL)/install.sh
 
-test: $(STAMP) clients ## Run the whole test suite.
+browser: ## Install what the tests of the web page need, if it can be had: a Chromium and axe-core.
+	@$(WEB)/install.sh
+
+test: $(STAMP) clients browser ## Run the whole test suite.
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST)
 
 check: $(STAMP) ## Format, lint, types, layers, documents.
@@ -51,8 +55,11 @@ run: $(STAMP) ## Run the main job: two prompts in a scratch copy of sample/, wit
 tour: $(STAMP) ## A tour through a scratch store: sessions made, forked, searched, damaged and diagnosed.
 	$(BIN)/python scripts/tour.py
 
+images: $(STAMP) browser ## Take the pictures of the web page for the documents anew.
+	$(BIN)/python scripts/record_web.py
+
 lock: ## Resolve requirements.lock anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --no-header --group dev pyproject.toml -o requirements.lock
 
 clean: ## Remove what make made.
-	rm -rf $(VENV) $(OFFICIAL)/node_modules build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OFFICIAL)/node_modules $(WEB)/node_modules build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,16 +1,13 @@
 """Our server as a process, with a scripted provider behind it, for clients that others wrote."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import anyio.from_thread
 import pytest
-from clients import Served, environment, serving
+from clients import Served, configured, serving
 
 from turnkeeper.testing.server import ScriptedServer
-from turnkeeper.workspace.config import project_settings
-from turnkeeper.workspace.trust import TrustedDirectories
 
 
 @pytest.fixture(scope="session")
@@ -47,28 +44,3 @@ def home(tmp_path: Path) -> Path:
     """Where a client keeps its own things."""
     (tmp_path / "home").mkdir()
     return tmp_path / "home"
-
-
-def configured(directory: Path, served: Served) -> Path:
-    """A trusted project with one provider, one model, and commands that are asked about."""
-    directory.mkdir()
-    model = {"name": "Scripted One", "tool_call": True, "limit": {"context": 200_000, "output": 8_192}}
-    fake = {
-        "npm": "@ai-sdk/openai-compatible",
-        "name": "Scripted",
-        "options": {"baseURL": served.provider, "apiKey": "no-secret"},
-        "models": {"one": model},
-    }
-    given = {
-        "provider": {"scripted": fake},
-        "model": "scripted/one",
-        "small_model": "scripted/one",
-        "enabled_providers": ["scripted"],
-        "permission": {"bash": "ask", "edit": "allow"},
-        "autoupdate": False,
-    }
-    (directory / "opencode.json").write_text(json.dumps(given), "utf-8")
-    # The server trusts what was there when it was started; this is newer.
-    environ = environment(served.home)
-    TrustedDirectories(environ).add(directory, settings=project_settings(directory, directory, environ).contents)
-    return directory

@@ -16,6 +16,9 @@ from typing import Final
 
 import pytest
 
+from turnkeeper.workspace.config import project_settings
+from turnkeeper.workspace.trust import TrustedDirectories
+
 HERE: Final = Path(__file__).parents[1] / "official"
 INSTALLED: Final = HERE / "node_modules"
 SDK: Final = INSTALLED / "@opencode-ai/sdk"
@@ -123,3 +126,28 @@ def opencode(home: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[
         timeout=DEADLINE_S,
         check=False,
     )
+
+
+def configured(directory: Path, served: Served) -> Path:
+    """A trusted project with one provider, one model, and commands that are asked about."""
+    directory.mkdir()
+    model = {"name": "Scripted One", "tool_call": True, "limit": {"context": 200_000, "output": 8_192}}
+    fake = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Scripted",
+        "options": {"baseURL": served.provider, "apiKey": "no-secret"},
+        "models": {"one": model},
+    }
+    given = {
+        "provider": {"scripted": fake},
+        "model": "scripted/one",
+        "small_model": "scripted/one",
+        "enabled_providers": ["scripted"],
+        "permission": {"bash": "ask", "edit": "allow"},
+        "autoupdate": False,
+    }
+    (directory / "opencode.json").write_text(json.dumps(given), "utf-8")
+    # The server trusts what was there when it was started; this is newer.
+    environ = environment(served.home)
+    TrustedDirectories(environ).add(directory, settings=project_settings(directory, directory, environ).contents)
+    return directory

@@ -102,6 +102,12 @@ class Running(Records):
             await self.runtime.request(session_id)
         return receipt
 
+    async def withdraw(self, session_id: str, message_id: str) -> MessageWithParts:
+        """Withdraw a prompt that waits in the inbox, and return it. Raises Conflict if it was promoted."""
+        from turnkeeper.sessions import withdraw
+
+        return await withdraw.withdraw(self.store, session_id, message_id)
+
     async def shell(
         self, session_id: str, command: str, *, agent: str | None = None, model: ModelName | None = None
     ) -> MessageWithParts:

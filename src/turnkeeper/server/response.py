@@ -12,6 +12,9 @@ Pairs: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 JSON: Final = (b"content-type", b"application/json")
 
+NO_BODY: Final = (204, 304)
+"""Statuses of responses that have no body, and so no length."""
+
 
 class HttpResponse(msgspec.Struct, frozen=True):
     """Status, headers and body. A handler returns one to set headers, or to send bytes that are already encoded."""
@@ -23,7 +26,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
     async def send(self, send: Send, common: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Send the response; ``common`` are headers that every response of the server has."""
         headers = [*self.headers, *common]
-        if self.status != 204:
+        if self.status not in NO_BODY:
             headers.append((b"content-length", str(len(self.body)).encode()))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})

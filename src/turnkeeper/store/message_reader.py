@@ -192,11 +192,16 @@ class MessageReader(SessionReader):
 
 def end_cursor(state: State) -> str | None:
     """The cursor after the newest message; None if there are no messages."""
-    return cursor(_MessagePlace(seq=state.seq + 1)) if state.messages else None
+    return place_cursor(state.seq + 1) if state.messages else None
+
+
+def place_cursor(seq: int) -> str:
+    """The cursor at a seq: ``before`` it, or ``after`` it."""
+    return cursor(_MessagePlace(seq=seq))
 
 
 def _seq_cursor(found: tuple[Key, bytes]) -> str:
-    return cursor(_MessagePlace(seq=int(found[0][-1])))
+    return place_cursor(int(found[0][-1]))
 
 
 def _place_of_message(key: Key, body: bytes, damaged: DamagedNames | None) -> list[int]:

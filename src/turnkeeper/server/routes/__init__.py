@@ -27,6 +27,9 @@ FILES: Final = (
     "api_ask",
     "upkeep",
     "share",
+    "page",
+    "view",
+    "insight",
 )
 """Modules of this package; each has a tuple ``ROUTES``."""
 

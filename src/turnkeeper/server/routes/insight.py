@@ -1,0 +1,236 @@
+"""What the web page reads beside the messages: timeline, context, spending, tree, blame, recall, search and asks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from turnkeeper.core.blame import Blame
+from turnkeeper.core.recall import RecallPage, snippet, words_of
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.permission import PermissionRequest
+from turnkeeper.model.question import QuestionRequest
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.value import Value
+from turnkeeper.server.names import SessionName
+from turnkeeper.server.public import public
+from turnkeeper.server.request import HttpRequest, PlainRequest
+from turnkeeper.server.route import Route
+from turnkeeper.sessions.context import ContextReport
+from turnkeeper.sessions.spending import Spending, spending
+from turnkeeper.sessions.timeline import Timeline, timeline
+from turnkeeper.sessions.tree import Tree, tree
+from turnkeeper.workspace.project import identify
+
+
+class BlameQuery(Value):
+    """A file of the session's project: a path below it, or a whole path."""
+
+    file: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+
+
+class RecallQuery(Value):
+    """Which characters of the text to return."""
+
+    offset: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 100_000
+
+
+class SearchQuery(Value):
+    """Words to look for, in all sessions or in one."""
+
+    words: Annotated[str, msgspec.Meta(max_length=500)]
+    session: SessionName | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30
+
+
+class Found(Value):
+    """A search hit with its words. Without a message it is the title of a session."""
+
+    session_id: str
+    title: str
+    directory: str
+    message_id: str | None = None
+    part_id: str | None = None
+    seq: int | None = None
+    role: str
+    snippet: str
+
+
+class AllAsks(Value, omit_defaults=False):
+    """Everything that waits for the user, in all sessions."""
+
+    permissions: tuple[PermissionRequest, ...]
+    questions: tuple[QuestionRequest, ...]
+
+
+async def events(call: PlainRequest) -> Timeline:
+    """The turns and epochs of a session, and what else stands out in its log; each with its seq."""
+    return await timeline(call.turnkeeper.store, call.session_id)
+
+
+async def context(call: PlainRequest) -> ContextReport:
+    """The System Context of a session, and how much of each request its provider could reuse."""
+    return await call.turnkeeper.explain_context(call.session_id)
+
+
+async def ledger(call: PlainRequest) -> Spending:
+    """What a session has cost: the rows of its ledger, and their sums by model and purpose."""
+    return await spending(call.turnkeeper.store, call.session_id)
+
+
+async def relatives(call: PlainRequest) -> Tree:
+    """The parents, Child Sessions and forks of a session."""
+    return await tree(call.turnkeeper.store, call.session_id)
+
+
+async def blame(call: HttpRequest[BlameQuery, None]) -> Blame:
+    """Which session, turn and tool call last wrote each line of a file of the session's project."""
+    session = await call.turnkeeper.get(call.session_id)
+    if "\0" in call.query.file:
+        raise Invalid("the name of a file has no NUL in it")
+    place = await identify(session.directory)
+    file = Path(session.directory, call.query.file).resolve()
+    if not any(file.is_relative_to(top.resolve()) for top in (Path(session.directory), place.worktree)):
+        raise Invalid(f"{call.query.file!r} is not in the project of the session")
+    return await call.turnkeeper.blame(file)
+
+
+async def recall(call: HttpRequest[RecallQuery, None]) -> RecallPage:
+    """A text of a session by its recall handle, also one that requests leave out."""
+    wanted = call.query
+    return await call.turnkeeper.recall(
+        call.session_id, call.params["handle"], offset=wanted.offset, limit=wanted.limit
+    )
+
+
+async def search(call: HttpRequest[SearchQuery, None]) -> list[Found]:
+    """Messages and titles that contain all of these words, newest first, with the words around them."""
+    words = words_of(call.query.words)
+    hits = await call.turnkeeper.search(call.query.words, session_id=call.query.session, limit=call.query.limit)
+    found: list[Found] = []
+    for hit in hits:
+        try:
+            session = await call.turnkeeper.get(hit.session_id)
+            here = Found(
+                session_id=session.id,
+                title=session.title,
+                directory=session.directory,
+                role="title",
+                snippet=session.title,
+            )
+            if hit.message_id is None:
+                found.append(here)
+                continue
+            message = await call.turnkeeper.message(hit.session_id, hit.message_id)
+        except NotFound:  # Removed since it was found.
+            continue
+        found.append(_in_message(here, message, hit.part_id, words))
+    return found
+
+
+def _in_message(here: Found, message: MessageWithParts, part_id: str | None, words: tuple[str, ...]) -> Found:
+    text = next((_text(part) for part in message.parts if part.id == part_id), "")
+    return here.but(
+        message_id=message.info.id,
+        part_id=part_id,
+        seq=message.info.seq,
+        role=str(type(message.info).__struct_config__.tag),
+        snippet=snippet(text, words),
+    )
+
+
+def _text(part: Part) -> str:
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text):
+            return text
+        case ToolPart(state=ToolCompleted(output=output, full=full)):
+            return full if full is not None else output
+        case ToolPart(state=ToolError(error=error)):
+            return error
+        case _:
+            return ""
+
+
+async def asks(call: PlainRequest) -> AllAsks:
+    """Every permission request and question that waits for the user, of all directories."""
+    permissions = [public(one) for one in await call.turnkeeper.permissions()]
+    return AllAsks(
+        permissions=tuple(permissions),
+        questions=tuple([public(one) for one in await call.turnkeeper.questions()]),
+    )
+
+
+_SESSION = "/tk/session/{sessionID}"
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=f"{_SESSION}/timeline",
+        operation="turnkeeper.session.timeline",
+        tier=0,
+        handler=events,
+        answer=Timeline,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/context",
+        operation="turnkeeper.session.context",
+        tier=0,
+        handler=context,
+        answer=ContextReport,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/ledger",
+        operation="turnkeeper.session.ledger",
+        tier=0,
+        handler=ledger,
+        answer=Spending,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/tree",
+        operation="turnkeeper.session.tree",
+        tier=0,
+        handler=relatives,
+        answer=Tree,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/blame",
+        operation="turnkeeper.session.blame",
+        tier=0,
+        handler=blame,
+        query=BlameQuery,
+        answer=Blame,
+        errors=(Invalid, NotFound),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/recall/{{handle}}",
+        operation="turnkeeper.session.recall",
+        tier=0,
+        handler=recall,
+        query=RecallQuery,
+        answer=RecallPage,
+        errors=(Invalid, NotFound),
+    ),
+    Route(
+        method="GET",
+        path="/tk/search",
+        operation="turnkeeper.search",
+        tier=0,
+        handler=search,
+        query=SearchQuery,
+        answer=list[Found],
+        errors=(Invalid, NotFound),
+    ),
+    Route(method="GET", path="/tk/asks", operation="turnkeeper.asks", tier=0, handler=asks, answer=AllAsks),
+)

@@ -1,0 +1,46 @@
+// Undo: first what would become of each file, then the choice.
+import { html, useEffect, useState } from "./html.js";
+import { post } from "./api.js";
+import { Problem, Sheet } from "./pieces.js";
+import { plural, spelt } from "./format.js";
+
+const WORDS = {
+  restore: "put back as it was before",
+  create: "brought back",
+  delete: "removed: the session made it",
+  merged: "put back; changes of others stay",
+  conflict: "left as it is: others changed the same lines",
+  unchanged: "already as it was",
+};
+
+export function Undo({ sessionId, messageId, aside, onClose, onDone }) {
+  const [plan, setPlan] = useState(null);
+  const [error, setError] = useState(null);
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    post(`/session/${sessionId}/undo`, { messageID: messageId, dryRun: true }).then(setPlan, setError);
+  }, []);
+  const undo = async () => {
+    setBusy(true);
+    try {
+      await post(`/session/${sessionId}/undo`, { messageID: messageId });
+      onDone();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  const files = plan?.files ?? [];
+  return html`<${Sheet} title="Undo from this prompt on" onClose=${onClose}>
+    ${error && html`<${Problem} error=${error} />`}
+    ${!plan && !error && html`<p class="dim">Looking at the files. Nothing is changed yet.</p>`}
+    ${plan && html`
+      <p>${plural(aside, "message")} are set aside. Redo brings them back, and the files with them.</p>
+      ${files.length
+        ? html`<table class="figures undo"><caption>Files</caption><thead><tr><th scope="col">File</th><th scope="col">It would be</th></tr></thead>
+            <tbody>${files.map((file) => html`<tr key=${file.file} class=${`undo-${file.kind}`}><td><code>${spelt(file.file)}</code></td><td>${WORDS[file.kind]}${file.reason ? html`<br /><span class="dim">${spelt(file.reason)}</span>` : ""}</td></tr>`)}</tbody></table>`
+        : html`<p class="dim">No file is changed.</p>`}
+      ${plan.problem && html`<p class="note">${spelt(plan.problem)}</p>`}`}
+    <div class="sheet-buttons"><button onClick=${onClose}>Cancel</button><button class="primary" disabled=${!plan || isBusy} onClick=${undo}>${isBusy ? "Undoing" : "Undo"}</button></div>
+  <//>`;
+}

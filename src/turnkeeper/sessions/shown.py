@@ -1,0 +1,98 @@
+"""What a model is shown of a session: each text of the next request, next to what the log holds."""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, TypeAlias
+
+from turnkeeper.core.handles import RecallText, pieces, whole_output
+from turnkeeper.core.history import HistoryItem, since_epoch, visible
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.value import Value
+from turnkeeper.store.queries import Queries
+
+PieceState: TypeAlias = Literal["whole", "bounded", "pruned", "left out"]
+
+
+class BaselinePiece(Value):
+    """A component of the Baseline System Context, or an update of one: its whole text."""
+
+    key: str
+    text: str
+
+
+class ShownPiece(Value):
+    """A text of the history. ``shown`` and ``total`` are its characters in requests and in the log."""
+
+    message_id: str
+    seq: int
+    part_id: str | None = None
+    label: str
+    handle: str
+    shown: int
+    total: int
+    state: PieceState
+
+
+class Shown(Value):
+    """What a model is shown. ``left_out`` counts the messages that a Summary stands for."""
+
+    session_id: str
+    seq: int
+    model: str
+    baseline: tuple[BaselinePiece, ...]
+    pieces: tuple[ShownPiece, ...]
+    left_out: int = 0
+    left_out_chars: int = 0
+
+
+async def shown(queries: Queries, view: SessionView) -> Shown:
+    """What the next request of a session shows, from a view of it and the queries of the same moment."""
+    epoch = await queries.whole(view.epoch) if view.epoch is not None else None
+    history: list[HistoryItem] = []
+    async for some in queries.walk(view.session.id, damaged=[]):
+        history += [HistoryItem(message=one.info, parts=one.parts) for one in some]
+    kept = since_epoch(visible(history), epoch.seq if epoch is not None else 0)
+    names = {entry.message.id for entry in kept}
+    hidden = [entry for entry in history if entry.message.id not in names]
+    found = [one for entry in kept for one in _pieces(entry, frozenset(view.quarantined))]
+    return Shown(
+        session_id=view.session.id,
+        seq=view.seq,
+        model=f"{epoch.provider_id}/{epoch.model_id}" if epoch is not None else "",
+        baseline=tuple(BaselinePiece(key=one.key, text=one.text) for one in epoch.baseline) if epoch else (),
+        pieces=tuple(found),
+        left_out=len(hidden),
+        left_out_chars=sum(len(text.text) for entry in hidden for text in _texts(entry)),
+    )
+
+
+def _texts(entry: HistoryItem) -> Iterable[RecallText]:
+    return (one for one in pieces(entry) if not one.is_whole)
+
+
+def _pieces(entry: HistoryItem, quarantined: frozenset[str]) -> Iterator[ShownPiece]:
+    parts = {part.id: part for part in entry.parts}
+    for text in _texts(entry):
+        state, chars = _state(parts.get(text.part_id or ""), text, quarantined)
+        yield ShownPiece(
+            message_id=entry.message.id,
+            seq=entry.message.seq,
+            part_id=text.part_id,
+            label=text.label,
+            handle=text.handle,
+            shown=chars,
+            total=len(text.text),
+            state=state,
+        )
+
+
+def _state(part: Part | None, text: RecallText, quarantined: frozenset[str]) -> tuple[PieceState, int]:
+    if part is not None and part.id in quarantined:
+        return "left out", 0
+    if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted) and text.text == whole_output(part.state):
+        if part.state.time.compacted is not None:
+            return "pruned", 0
+        if part.state.full is not None:
+            return "bounded", len(part.state.output)
+    return "whole", len(text.text)

@@ -1,0 +1,68 @@
+"""Spending of a session: the rows of its ledger, and their sums by model and by purpose."""
+
+from collections.abc import Callable, Iterable
+
+from turnkeeper.core.usage import add_tokens
+from turnkeeper.model.ledger import LedgerRow
+from turnkeeper.model.session import ZERO_TOKENS, Tokens
+from turnkeeper.model.value import Value
+from turnkeeper.store.store import Store
+
+ROWS_MAX = 5000
+
+
+class Spent(Value):
+    """A sum of ledger rows that share a name."""
+
+    name: str
+    rows: int
+    tokens: Tokens
+    cost: int | float
+
+
+class ChildSpent(Value):
+    """What a Child Session has cost by its own ledger."""
+
+    id: str
+    title: str
+    cost: int | float
+
+
+class Spending(Value):
+    """The spending of a session. ``total`` sums all rows, of which ``rows`` are the newest."""
+
+    session_id: str
+    total: Spent
+    models: tuple[Spent, ...]
+    purposes: tuple[Spent, ...]
+    children: tuple[ChildSpent, ...]
+    rows: tuple[LedgerRow, ...]
+
+
+async def spending(store: Store, session_id: str) -> Spending:
+    """The spending of a session. Raises NotFound."""
+    await store.queries.state(session_id)
+    rows = [row async for row in store.queries.ledger(session_id)]
+    below = await store.queries.children(session_id, recursive=True)
+    return Spending(
+        session_id=session_id,
+        total=_sum("total", rows),
+        models=_by(rows, lambda row: f"{row.provider_id}/{row.model_id}"),
+        purposes=_by(rows, lambda row: row.purpose if row.attempt == 1 else f"{row.purpose}, tried again"),
+        children=tuple(ChildSpent(id=one.id, title=one.title, cost=one.cost) for one in below),
+        rows=tuple(rows[-ROWS_MAX:]),
+    )
+
+
+def _by(rows: Iterable[LedgerRow], name: Callable[[LedgerRow], str]) -> tuple[Spent, ...]:
+    groups: dict[str, list[LedgerRow]] = {}
+    for row in rows:
+        groups.setdefault(name(row), []).append(row)
+    return tuple(sorted((_sum(key, some) for key, some in groups.items()), key=lambda one: -one.cost))
+
+
+def _sum(name: str, rows: Iterable[LedgerRow]) -> Spent:
+    tokens, cost, count = ZERO_TOKENS, 0.0, 0
+    for row in rows:
+        tokens, cost, count = add_tokens(tokens, row.tokens), cost + row.cost, count + 1
+    return Spent(name=name, rows=count, tokens=tokens, cost=cost)

@@ -1,0 +1,161 @@
+"""The web page against lost lines, hostile transcripts and long histories, and for those who cannot see it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from browser import AXE, Browser, Tab
+from clients import Served, serving
+from seeded import HOSTILE, seed
+
+PROMPTS = 5000
+
+FORBIDDEN = (
+    "script, iframe, object, embed, form, style, link, base, img, [onerror], [onload], [style*=position], "
+    "a[href^=javascript i], a[href^=data i]"
+)
+"""What no text of a transcript may become."""
+
+SETTLED = "document.querySelector('#side-panel :is(h3, table)') && !document.querySelector('#side-panel').innerText"
+
+
+@pytest.fixture
+def hostile(provider: str, tmp_path: Path) -> Iterator[tuple[Served, str]]:
+    """A server whose store has one hostile session."""
+    (tmp_path / "home").mkdir()
+    made = seed(tmp_path / "store.db", tmp_path, hostile=True)
+    with serving(tmp_path, tmp_path / "home", provider, "--store", f"sqlite:{tmp_path / 'store.db'}") as served:
+        yield served, made
+
+
+@pytest.fixture
+def long(provider: str, tmp_path: Path) -> Iterator[tuple[Served, str]]:
+    """A server whose store has a session with ten thousand messages."""
+    (tmp_path / "home").mkdir()
+    made = seed(tmp_path / "store.db", tmp_path, prompts=PROMPTS)
+    with serving(tmp_path, tmp_path / "home", provider, "--store", f"sqlite:{tmp_path / 'store.db'}") as served:
+        yield served, made
+
+
+def test_nothing_in_a_transcript_runs_or_loads_or_freezes_the_page(hostile: tuple[Served, str], tab: Tab) -> None:
+    served, made = hostile
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelectorAll('article').length > 1")
+    for nth in range(len(HOSTILE)):
+        tab.until("Boolean(document.querySelector('.feed'))")
+        tab.visit(f"/s/{made}#m-msg_a{nth}")
+        tab.until(f"document.querySelector('#m-msg_a{nth} .prose, #m-msg_a{nth} .message-head')", f"answer {nth}")
+        tab.run(f"document.querySelector('#m-msg_a{nth} .call-line')?.click()")
+        tab.run("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        assert tab.run("window.canary ?? 0") == 0, HOSTILE[nth][:80]
+        assert tab.run(f"[...document.querySelectorAll('.feed :is({FORBIDDEN})')].map(one => one.outerHTML)") == []
+    assert tab.run("document.title").startswith("<script>")
+    tab.click("[role=tab]", "Context")
+    tab.shows("What the model is shown")
+    tab.go(served.url)
+    tab.until("document.querySelectorAll('.row').length === 1")
+    assert tab.run("window.canary ?? 0") == 0
+
+
+def test_a_link_that_names_another_host_says_where_it_leads(hostile: tuple[Served, str], tab: Tab) -> None:
+    served, made = hostile
+    tab.go(f"{served.url}/s/{made}")
+    found = "[...document.querySelectorAll('.prose a')].find(one => one.href.includes('evil.example'))"
+    tab.until(f"Boolean({found})")
+    assert tab.run(f"{found}.innerText") == "https://good.example (evil.example)"
+    assert tab.run(f"{found}.rel") == "noopener noreferrer"
+
+
+def test_ten_thousand_messages_are_scrolled_with_few_of_them_on_the_page(long: tuple[Served, str], tab: Tab) -> None:
+    served, made = long
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows(f"Answer {PROMPTS - 1}.")
+    tab.until(f"Number(document.querySelector('article').getAttribute('aria-setsize')) === {2 * PROMPTS}")
+    assert tab.run("document.querySelectorAll('article').length") < 120
+    tab.run("document.querySelector('.feed').focus()")
+    tab.wheel(-3000)
+    tab.until("document.querySelector('.pill')")
+    tab.run("document.querySelector('.feed').scrollTop = 0")
+    tab.until("[...document.querySelectorAll('article')].some(one => one.innerText.includes('Answer 0.'))")
+    assert tab.run("document.querySelectorAll('article').length") < 120
+    assert tab.run("document.querySelectorAll('*').length") < 6000
+    middle = f"document.getElementById('m-msg_a{PROMPTS // 2}')"
+    tab.visit(f"/s/{made}#m-msg_a{PROMPTS // 2}")
+    tab.until(f"{middle}?.innerText.includes('Answer {PROMPTS // 2}.')")
+    tab.until(f"(() => {{ const top = {middle}.getBoundingClientRect().top; return top > 0 && top < innerHeight; }})()")
+    tab.click(".pill")
+    tab.until(f"[...document.querySelectorAll('article')].at(-1).innerText.includes('Answer {PROMPTS - 1}.')")
+
+
+def test_a_lost_line_is_joined_without_a_gap_and_without_repeating(tab: Tab, served: Served, project: Path) -> None:
+    made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Lines"}).json()[
+        "id"
+    ]
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("Nothing was said yet")
+    tab.shows("live")
+    body = {"parts": [{"type": "text", "text": "[[slow 120 20]]"}]}
+    httpx2.post(f"{served.url}/session/{made}/prompt_async", json=body)
+    tab.shows("tick tick")
+    for _ in range(3):
+        tab.offline(True)
+        tab.run("dispatchEvent(new Event('offline'))")
+        tab.offline(False)
+        tab.run("dispatchEvent(new Event('online'))")
+    httpx2.post(f"{served.url}/api/session/{made}/wait", timeout=120)
+    tab.until("document.querySelector('.state').innerText.includes('Resting')")
+    told = httpx2.get(f"{served.url}/session/{made}/message").json()
+    text = next(
+        part["text"]
+        for one in told
+        for part in one["parts"]
+        if part["type"] == "text" and "tick" in part["text"] and one["info"]["role"] == "assistant"
+    )
+    tab.until(f"document.querySelector('.message-assistant .prose').innerText.trim() === {text.strip()!r}")
+    assert tab.run("document.querySelectorAll('.message').length") == 2
+    tab.errors.clear()  # The browser itself reports that it was offline.
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: make browser could not, or was not run")
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing_serious(browser: Browser, served: Served, project: Path, width: int, is_dark: bool) -> None:
+    made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Axe"}).json()["id"]
+    texts = "[[reason Hm.]]", "[[bash false]] [[text # One\n\n- two `three`\n\n```py\nx = 1\n```]]"
+    bodies = [{"parts": [{"type": "text", "text": text}]} for text in texts]
+    httpx2.post(f"{served.url}/session/{made}/message", json=bodies[0], timeout=120)
+    httpx2.post(f"{served.url}/session/{made}/prompt_async", json=bodies[1])
+    tab = browser.tab(width=width, height=900)
+    try:
+        tab.dark(is_dark)
+        tab.go(f"{served.url}/s/{made}")
+        tab.shows("Waiting for you")
+        _check(tab)
+        tab.click(".ask button", "Refuse")
+        tab.until("document.querySelector('.state').innerText.includes('Resting')")
+        if width > 1000:
+            for name in ("Context", "Cost", "Tree", "Files"):
+                tab.click("[role=tab]", name)
+                tab.until(f"{SETTLED}.includes('Reading.')")
+                _check(tab)
+        tab.press("t")
+        tab.until("document.querySelector('.timeline')")
+        _check(tab)
+        tab.go(served.url)
+        tab.until("document.querySelectorAll('.row').length > 0")
+        _check(tab)
+    finally:
+        tab.close()
+    assert tab.errors == []
+
+
+def _check(tab: Tab) -> None:
+    # A script of a test is no script of the page: it is given to the browser directly.
+    tab.run(AXE.read_text("utf-8") + ";0")
+    found = tab.run(
+        "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations"
+        ".filter(one => ['serious', 'critical'].includes(one.impact))"
+        ".map(one => one.id + ': ' + one.nodes.map(node => node.html + ' ' + node.failureSummary).join(' | ')))"
+    )
+    assert found == []

@@ -1,0 +1,183 @@
+"""The web page in a real browser: prompts, permissions, questions, undo, forks and the past."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from browser import Tab
+from clients import Served
+
+
+def session(served: Served, project: Path, title: str = "Tide tables") -> str:
+    """A new session."""
+    made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": title}).json()
+    return str(made["id"])
+
+
+def ask(served: Served, session_id: str, text: str, **given: Any) -> dict[str, Any]:
+    """Send a prompt and wait for its answer."""
+    body = {"parts": [{"type": "text", "text": text}], **given}
+    answer = httpx2.post(f"{served.url}/session/{session_id}/message", json=body, timeout=120).json()
+    assert isinstance(answer, dict)
+    return answer
+
+
+def prompt(tab: Tab, text: str) -> None:
+    """Type a prompt and send it."""
+    tab.fill(".composer textarea", text)
+    tab.until("!document.querySelector('.composer button.primary').disabled")
+    tab.press("Enter")
+
+
+def says(tab: Tab, words: str) -> None:
+    """Wait until an answer has these words."""
+    found = (
+        f"[...document.querySelectorAll('.message-assistant .prose')].some(one => one.innerText.includes({words!r}))"
+    )
+    tab.until(found, f"an answer with {words!r}")
+
+
+def test_a_prompt_is_typed_and_its_answer_streams_in_as_markdown(tab: Tab, served: Served, project: Path) -> None:
+    httpx2.get(f"{served.url}/path", params={"directory": str(project)})
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("Nothing was said yet")
+    prompt(tab, "[[text # Tides\n\nThe **gust** was `41`.\n\n```python\nreturn 41\n```]]")
+    tab.until("document.querySelector('.message-assistant .prose strong')?.innerText === 'gust'")
+    assert tab.run("document.querySelector('.message-assistant .prose h3').innerText") == "Tides"
+    assert tab.run("document.querySelector('.message-assistant .prose pre').innerText").strip() == "return 41"
+    tab.until("document.querySelector('.prose pre .shj-syn-kwd')?.innerText === 'return'")
+    tab.until("document.querySelector('.state').innerText.includes('Resting')")
+    assert tab.run("document.querySelector('.composer textarea').value") == ""
+
+
+def test_text_is_shown_while_it_comes_and_a_queued_prompt_can_be_taken_back(
+    tab: Tab, served: Served, project: Path
+) -> None:
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, "[[slow 400 50]]")
+    tab.shows("tick tick")
+    tab.until("document.querySelector('.state').innerText.includes('Running')")
+    prompt(tab, "[[text Never said.]]")
+    tab.shows("queued, safe")
+    tab.click(".inbox button", "Take back")
+    tab.lacks("queued, safe")
+    tab.until("document.querySelector('.composer textarea').value === '[[text Never said.]]'")
+    tab.click("button.stop")
+    tab.until("document.querySelector('.state').innerText.includes('Resting')")
+    told = httpx2.get(f"{served.url}/session/{made}/message").json()
+    assert len([one for one in told if one["info"]["role"] == "user"]) == 1
+    assert tab.run("document.querySelectorAll('.message-user').length") == 1
+
+
+def test_a_permission_is_asked_for_in_the_dock_and_given(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, "[[bash echo it-ran-$((40+2))]] [[text All done.]]")
+    tab.shows("Waiting for you")
+    assert "echo it-ran-$((40+2))" in tab.run("document.querySelector('.ask-text').innerText")
+    tab.click(".ask button", "Allow once")
+    says(tab, "All done.")
+    tab.until("!document.querySelector('.ask')")
+    tab.until("document.querySelector('.call-line')?.innerText.includes('bash')")
+    tab.click(".call-line", "bash")
+    tab.shows("it-ran-42")
+
+
+def test_a_question_is_answered(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    options = [{"label": "2025", "description": "old"}, {"label": "2026", "description": "new"}]
+    asked = {"questions": [{"question": "Which table?", "header": "Table", "options": options}]}
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, f"[[tool question {json.dumps(asked)}]] [[text Thank you.]]")
+    tab.shows("Which table?")
+    tab.click(".option", "2026")
+    tab.click(".option input")
+    tab.click(".option", "2026")
+    tab.click(".ask button", "Answer")
+    says(tab, "Thank you.")
+    told = httpx2.get(f"{served.url}/session/{made}/message").text
+    assert "2026" in told
+
+
+def test_undo_shows_what_it_would_do_then_does_it_and_redo_brings_it_back(
+    tab: Tab, served: Served, project: Path
+) -> None:
+    made = session(served, project)
+    ask(served, made, "[[text First.]]")
+    file = project / "tides.txt"
+    ask(served, made, f"[[write {file}|high]] [[text Written.]]")
+    assert file.read_text("utf-8") == "high"
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Written.")
+    tab.run("[...document.querySelectorAll('.message-user')].at(-1).querySelector('.message-actions button').click()")
+    tab.shows("tides.txt")
+    tab.shows("removed: the session made it")
+    assert file.exists(), "looking changes nothing"
+    tab.click("dialog button.primary", "Undo")
+    tab.until("document.querySelector('.set-aside')")
+    assert not file.exists()
+    tab.until("document.querySelector('.composer textarea').value.includes('tides.txt')")
+    tab.click(".set-aside button", "Redo")
+    tab.until("!document.querySelector('.set-aside')")
+    assert file.read_text("utf-8") == "high"
+
+
+def test_the_past_is_shown_as_it_was_and_forked(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    for word in ("First", "Second", "Third"):
+        ask(served, made, f"[[text {word} answer.]]")
+    rows = httpx2.get(f"{served.url}/tk/session/{made}/outline").json()["rows"]
+    seq = next(row["seq"] for row in rows if row["title"] == "[[text Third answer.]]") - 1
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Third answer.")
+    tab.press("t")
+    tab.until("Boolean(document.querySelector('.timeline input'))")
+    tab.run(
+        f"(() => {{ const one = document.querySelector('.timeline input'); one.value = {seq}; "
+        "one.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
+    tab.shows(f"As of event {seq}")
+    tab.lacks("Third answer.")
+    says(tab, "Second answer.")
+    assert f"at={seq}" in tab.run("location.search")
+    tab.click(".past-dock button", "Fork from here")
+    tab.until(f"location.pathname.startsWith('/s/') && !location.pathname.includes('{made}')")
+    tab.shows("Second answer.")
+    tab.lacks("Third answer.")
+    forked = tab.run("location.pathname.slice(3)")
+    assert "Third" not in httpx2.get(f"{served.url}/session/{forked}/message").text
+    assert "Third" in httpx2.get(f"{served.url}/session/{made}/message").text
+
+
+def test_panels_show_files_context_cost_and_tree(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, f"[[write {project / 'notes.md'}|one]] [[todo read;write]] [[text Done.]]")
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Done.")
+    tab.until("document.querySelector('.todos')?.innerText.includes('read')")
+    tab.click("[role=tab]", "Context")
+    tab.shows("What the model is shown")
+    tab.until("document.querySelectorAll('#side-panel .files-line').length > 0")
+    tab.click("#side-panel .files-line")
+    tab.until("document.querySelector('#side-panel pre.code')?.innerText.length > 20")
+    tab.click("[role=tab]", "Cost")
+    tab.until("document.querySelectorAll('.bars g').length > 0")
+    tab.click("[role=tab]", "Tree")
+    tab.until("document.querySelector('.tree')?.innerText.includes('this session')")
+    tab.click("[role=tab]", "Files")
+    tab.shows("Files that the session changed")
+
+
+def test_sessions_are_listed_by_project_and_found_by_what_was_said(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project, "Wind over the bay")
+    ask(served, made, "[[text The anemometer fell off.]]")
+    tab.go(served.url)
+    tab.shows("Wind over the bay")
+    tab.fill(".search input", "anemometer")
+    tab.until("document.querySelector('.row .tag')")
+    tab.click(".row a", "anemometer")
+    tab.until(f"location.pathname === '/s/{made}'")
+    says(tab, "The anemometer fell off.")
