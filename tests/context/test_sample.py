@@ -141,6 +141,7 @@ def test_what_components_may_look_at_does_not_grow_with_the_history() -> None:
         "nested",
         "skills",
         "rules",
+        "served",
         "begins",
     }
 

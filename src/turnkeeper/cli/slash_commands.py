@@ -19,9 +19,9 @@ async def list_commands(*, options: Options) -> None:
 
     `run "/NAME ARGUMENTS"` sends one. Commands are built in, or come from
     configuration files and from markdown files in `command` folders; the last
-    definition of a name counts. The prompts of MCP servers are commands, too:
-    the servers are started to be asked. Those of a project that you have not trusted are
-    left out.
+    definition of a name counts. The prompts of MCP servers are commands, too; the
+    servers are started to be asked for them. Those of a project that you have not
+    trusted are left out.
 
     With --json the answer is {"commands": [{"name", "kind", "description", "from",
     "agent", "model", "variant", "subtask", "hints"}], "problems"}; "problems" are
