@@ -77,7 +77,3 @@ def test_the_page_of_a_link_shows_and_follows_a_hostile_session_and_runs_nothing
         tab.wait("document.querySelectorAll('article').length === 0")
         assert "withdrawn" in tab.value("document.body.innerText")
         assert tab.console == []
-        tab.open("about:blank")
-        tab.wait("location.href === 'about:blank'")
-        tab.open(link.partition("#")[0])
-        tab.wait("document.body.innerText.includes('withdrawn')")
