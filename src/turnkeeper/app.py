@@ -54,13 +54,13 @@ async def open_store(
     first session is run. ``environ`` is the environment of what needs no settings, by default that of the process.
     """
     async with look(store, directory=directory, mint=mint, settings=settings, environ=environ) as turnkeeper:
-        raised: Exception | None = None
+        raised: BaseException | None = None
         try:
             async with anyio.create_task_group() as group:
                 turnkeeper.group = group
                 try:
                     yield turnkeeper
-                except Exception as error:
+                except (Exception, KeyboardInterrupt, SystemExit) as error:
                     raised = error  # Raised again outside of the task group, which would wrap it.
                 finally:
                     await turnkeeper.stop()

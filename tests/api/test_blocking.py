@@ -81,6 +81,21 @@ def test_leaving_the_block_of_a_stream_that_another_thread_reads_stops_the_turn(
         assert tk.ask("Go on.", session=answer.session_id).text == "is west."
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_a_script_that_is_ended_in_its_block_ends_as_usual(
+    place: Path, settings: Settings, error: BaseException
+) -> None:
+    def script() -> None:
+        model = Scripted().says("The ").hangs()
+        with turnkeeper.open_sync("memory:", directory=place, provider=model, settings=settings) as tk:
+            assert next(tk.stream("Wind?")) == "The "
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        script()
+    assert raised.value is error
+
+
 def test_a_store_that_was_closed_says_so(place: Path, settings: Settings) -> None:
     with turnkeeper.open_sync("memory:", directory=place, settings=settings) as tk, tk.subscribe() as heard:
         stream = tk.stream("Wind?")

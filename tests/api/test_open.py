@@ -136,3 +136,13 @@ async def test_a_model_is_named_by_one_text_everywhere(opened: Any) -> None:
         shown = await tk.shell(session.id, "true", model="acme/small")
         assert shown.info.model_id == "small"
         assert (await tk.compact(session.id, model="acme/small")).reason
+
+
+async def test_a_program_that_exits_in_its_block_exits(opened: Any) -> None:
+    async def program() -> None:
+        async with opened(Scripted().says("Hello.")) as tk:
+            await tk.ask("Hello?")
+            raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        await program()

@@ -68,6 +68,19 @@ async def test_the_model_is_told_of_the_agents_that_it_may_call(play: Play) -> N
     assert "secret" not in told
 
 
+async def test_the_parameters_of_a_task_have_the_names_that_clients_show(play: Play) -> None:
+    camel = {"description": "Look", "prompt": "one", "subagentType": "helper"}
+    model = BySession(root=Scripted().calls("task", **camel).then().says("Hello."), one=Scripted().says("done"))
+    async with play(model, **GIVEN) as stage:
+        session = await stage.session()
+        await stage.ask(session, "root: hello")
+        [schema] = [one.schema for one in model.requests[0].tools if one.name == "task"]
+        properties = of_type(dict, schema["properties"])
+        assert list(properties) == ["description", "prompt", "subagent_type", "task_id", "command", "background"]
+        assert schema["required"] == ["description", "prompt", "subagent_type"]
+        assert [type(state) for state in await calls(stage, session)] == [ToolCompleted]
+
+
 async def test_without_an_agent_to_call_the_tool_is_not_offered(play: Play) -> None:
     model = BySession(root=Scripted().says("Hello."))
     alone = {"agent": {"explore": {"disable": True}, "general": {"disable": True}}}

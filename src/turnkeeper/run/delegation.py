@@ -146,7 +146,7 @@ class CallDelegation:
         except NotFound:
             ancestors = []
         if own not in ancestors:
-            raise Invalid(f"{task_id!r} is no task of this session; leave task_id out to begin a new one")
+            raise Invalid(f"{task_id!r:.80} is no task of this session; leave task_id out to begin a new one")
 
     async def _ancestors(self, session: Session) -> list[str]:
         found: list[str] = []

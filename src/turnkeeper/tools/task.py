@@ -18,15 +18,15 @@ NO_AGENTS: Final = "(There are none.)"
 
 
 class TaskArguments(Value):
-    """The work, and who does it."""
+    """The work, and who does it. Clients show these names, so they are not those of other tools' parameters."""
 
     description: Annotated[str, Meta(description="The task in three to five words.")]
     prompt: Annotated[str, Meta(description="Everything the agent must know and do: it sees nothing else.")]
-    subagent_type: Annotated[str, Meta(description="The name of the agent.")]
+    subagent_type: Annotated[str, Meta(description="The name of the agent.")] = msgspec.field(name="subagent_type")
     task_id: (
         Annotated[str, Meta(description="The id of an earlier task, to go on in its session instead of a new one.")]
         | None
-    ) = None
+    ) = msgspec.field(name="task_id", default=None)
     command: Annotated[str, Meta(description="The command that asked for this task.")] | None = None
     background: Annotated[bool, Meta(description="Whether to go on at once; the result comes as a message.")] = False
 
@@ -84,4 +84,5 @@ TASK: Final = Tool(
     execute=execute,
     permission=NAME,
     describe=describe,
+    aliases={"subagentType": "subagent_type", "taskID": "task_id", "taskId": "task_id"},
 )
