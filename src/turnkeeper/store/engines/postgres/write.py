@@ -10,6 +10,7 @@ that, the outcome is looked up and nothing is repeated that was done.
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from os import urandom
 from queue import Empty, SimpleQueue
@@ -28,6 +29,8 @@ GROUP_JOBS_MAX: Final = 256
 """Jobs in one transaction; more would delay the answer to the first."""
 GROUP_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of the jobs in one transaction, unless one alone has more."""
+TELL_S: Final = 0.02
+"""Seconds between two messages to other processes: each takes as long as a group of appends waits for the server."""
 TRIES_MAX: Final = 8
 """Tries of a transaction that the server ends because of others, such as for a deadlock."""
 
@@ -50,6 +53,7 @@ class WriteConnection:
         self._database, self._writer = database, writer
         self._connection: Connection | None = None
         self._news: list[str] = []
+        self._not_before = 0.0
         self._is_tidy = False
 
     def write(self, jobs: Sequence[Job]) -> list[EngineError | None]:
@@ -90,9 +94,16 @@ class WriteConnection:
                 if not (is_lost(error) or isinstance(error, errors.LockNotAvailable)) or not patience.pause():
                     raise self._database.unknown(lost) from error
 
-    def tell(self) -> None:
-        """Tell other processes which logs were written. If that fails, they find out by looking."""
+    def seconds_until_telling(self) -> float | None:
+        """Seconds until other processes are to be told; None if there is nothing to tell."""
+        return max(0.0, self._not_before - time.monotonic()) if self._news else None
+
+    def tell(self, *, now: bool = False) -> None:
+        """Tell other processes which logs were written, if it is time. If it fails, they find out by looking."""
+        if not now and self.seconds_until_telling() != 0:
+            return
         names, self._news = self._news, []
+        self._not_before = time.monotonic() + TELL_S
         if not names or self._connection is None:
             return
         try:
@@ -170,7 +181,7 @@ class Writer:
                 for piece in _transactions(group):
                     answer(piece, self._commit([job for job, _ in piece]))
                 group = []
-                self._connection.tell()
+                self._connection.tell(now=not is_open)
         except BaseException as error:
             # The thread ends here, so every waiting or later caller must get an error.
             log.exception("the writer of %s ended", self._database.address.shown)
@@ -179,10 +190,10 @@ class Writer:
             self._connection.close()
 
     def _next_group(self) -> tuple[list[Call], bool]:
-        """Wait for a job, and take all waiting jobs; False after the last job."""
+        """Wait for a job or until others are to be told, and take all waiting jobs; False after the last job."""
         group: list[Call] = []
-        call = self._queue.get()
         try:
+            call = self._queue.get(timeout=self._connection.seconds_until_telling())
             while call is not None:
                 if not call[1].cancelled():  # A job whose caller was cancelled is not written.
                     group.append(call)
