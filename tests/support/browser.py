@@ -134,16 +134,6 @@ class Tab:
         value = "dark" if is_dark else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
 
-    def offline(self, is_offline: bool) -> None:
-        """Cut the line, or join it."""
-        self.call(
-            "Network.emulateNetworkConditions",
-            offline=is_offline,
-            latency=0,
-            downloadThroughput=-1,
-            uploadThroughput=-1,
-        )
-
     def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is awaited."""
         answer = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
