@@ -13,12 +13,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
+
 HERE: Final = Path(__file__).parents[1] / "web"
 AXE: Final = HERE / "node_modules/axe-core/axe.min.js"
 DEADLINE_S: Final = 120
 """How long a page may take before its test fails: a busy machine is slow."""
 LOOKED_EVERY_S: Final = 0.03
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def get(url: str, **given: Any) -> httpx2.Response:
+    """A request to the server behind the page, which a busy machine may answer late."""
+    return httpx2.get(url, timeout=DEADLINE_S, **given)
+
+
+def post(url: str, **given: Any) -> httpx2.Response:
+    """The same, with a body."""
+    return httpx2.post(url, timeout=DEADLINE_S, **given)
 
 
 def program() -> str | None:

@@ -4,9 +4,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2
 import pytest
-from browser import AXE, Browser, Tab
+from browser import AXE, Browser, Tab, get, post
 from clients import Served, serving
 from cut_line import cuttable
 from seeded import HOSTILE, seed
@@ -91,13 +90,11 @@ def test_ten_thousand_messages_are_scrolled_with_few_of_them_on_the_page(long: t
 
 
 def test_a_lost_line_is_joined_without_a_gap_and_without_repeating(tab: Tab, served: Served, project: Path) -> None:
-    made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Lines"}).json()[
-        "id"
-    ]
+    made = post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Lines"}).json()["id"]
 
     def ask(text: str, how: str = "message") -> None:
         body = {"parts": [{"type": "text", "text": text}]}
-        httpx2.post(f"{served.url}/session/{made}/{how}", json=body, timeout=120).raise_for_status()
+        post(f"{served.url}/session/{made}/{how}", json=body).raise_for_status()
 
     with cuttable(served.url) as line:
         tab.go(f"{line.url}/s/{made}")
@@ -107,12 +104,12 @@ def test_a_lost_line_is_joined_without_a_gap_and_without_repeating(tab: Tab, ser
         tab.shows("tick tick")
         line.cut()
         tab.until("document.querySelector('.line-bad')")
-        httpx2.post(f"{served.url}/api/session/{made}/wait", timeout=120)
+        post(f"{served.url}/api/session/{made}/wait")
         ask("[[text Said while nobody listened.]]")
         line.join()
         tab.until("document.querySelector('.line-live')")
         tab.until("document.querySelectorAll('.message').length === 4")
-        told = httpx2.get(f"{served.url}/session/{made}/message").json()
+        told = get(f"{served.url}/session/{made}/message").json()
         answers = [one for one in told if one["info"]["role"] == "assistant"]
         for answer in answers:
             text = next(part["text"].strip() for part in answer["parts"] if part["type"] == "text")
@@ -127,11 +124,11 @@ def test_a_lost_line_is_joined_without_a_gap_and_without_repeating(tab: Tab, ser
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_serious(browser: Browser, served: Served, project: Path, width: int, is_dark: bool) -> None:
-    made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Axe"}).json()["id"]
+    made = post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Axe"}).json()["id"]
     texts = "[[reason Hm.]]", "[[bash false]] [[text # One\n\n- two `three`\n\n```py\nx = 1\n```]]"
     bodies = [{"parts": [{"type": "text", "text": text}]} for text in texts]
-    httpx2.post(f"{served.url}/session/{made}/message", json=bodies[0], timeout=120)
-    httpx2.post(f"{served.url}/session/{made}/prompt_async", json=bodies[1])
+    post(f"{served.url}/session/{made}/message", json=bodies[0])
+    post(f"{served.url}/session/{made}/prompt_async", json=bodies[1])
     tab = browser.tab(width=width, height=900)
     try:
         tab.dark(is_dark)
