@@ -6,16 +6,16 @@ python scripts/record_web.py    writes docs/images/web-*.png
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio.from_thread
-import httpx2
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
-from browser import Browser, Tab, browsing, program  # noqa: E402  # The tests' own client of a browser.
+from browser import Browser, Tab, browsing, get, post, program  # noqa: E402  # The tests' own client of a browser.
 from clients import Served, environment, serving  # noqa: E402
 
 from turnkeeper.providers.script import Script  # noqa: E402
@@ -73,18 +73,35 @@ def script(project: Path) -> Script:
         status = ["completed"] * done + ["in_progress"] + ["pending"] * len(todos)
         return [{"content": one, "status": status[nth], "priority": "medium"} for nth, one in enumerate(todos)]
 
-    played = Script().titles("A title").says("The wind turned north at noon.").then()
-    played.calls("read", filePath=str(project / "opencode.json")).then().says("Eleven buoys are listed.").then()
-    played.calls("read", filePath=str(project / "tides.py")).then()
-    played.says("`peak` gives the highest of the measured heights. It fails on an empty list.").then()
-    played.thinks("The tests come first, so that they fail once.").calls("todowrite", todos=listed(1))
-    played.calls("write", filePath=str(project / "test_tides.py"), content=CHECK).then()
-    played.calls("bash", command="python3 test_tides.py", description="Run the tests").then()
-    played.says("As expected, it fails. Now the module.")
-    played.calls("write", filePath=str(project / "tides.py"), content=FIXED).calls("todowrite", todos=listed(3)).then()
-    played.calls("bash", command="python3 test_tides.py && echo '2 passed'", description="Run the tests").then()
-    played.says(ANSWER).then()
-    played.calls("bash", command="make deploy STATION=pier-50", description="Deploy").then().says("Done.").forever()
+    read, written = str(project / "tides.py"), str(project / "test_tides.py")
+    plan: list[Callable[[Script], Script]] = [
+        lambda one: one.says("The wind turned north at noon."),
+        lambda one: one.calls("read", filePath=str(project / "opencode.json")),
+        lambda one: one.says("Eleven buoys are listed."),
+        lambda one: one.calls("read", filePath=read),
+        lambda one: one.says("`peak` gives the highest of the measured heights. It fails on an empty list."),
+        lambda one: (
+            one.thinks("The tests come first, so that they fail once.")
+            .calls("todowrite", todos=listed(1))
+            .calls("write", filePath=written, content=CHECK)
+        ),
+        lambda one: one.calls("bash", command="python3 test_tides.py", description="Run the tests"),
+        lambda one: (
+            one.says("As expected, it fails. Now the module.")
+            .calls("write", filePath=read, content=FIXED)
+            .calls("todowrite", todos=listed(3))
+        ),
+        lambda one: one.calls("bash", command="python3 test_tides.py && echo '2 passed'", description="Run the tests"),
+        lambda one: one.says(ANSWER),
+        lambda one: one.calls("bash", command="make deploy STATION=pier-50", description="Deploy"),
+    ]
+    played = Script().titles("A title")
+    for nth, act in enumerate(plan):
+        # As a provider with a cache would count: what was sent before is read again, but for one miss.
+        before = 0 if nth in (0, 1, 3, 8) else 2600 + nth * 850
+        sent = before + (3000 + nth * 850 if not before else 700 + nth * 130 % 700)
+        act(played).usage(input=sent, output=120 + nth * 70 % 400, cache_read=before).then()
+    played.says("Done.").forever()
     return played
 
 
@@ -92,12 +109,12 @@ def talk(served: Served, project: Path) -> str:
     """A session as people have them: looked at, changed, tested, failed, mended; the last command waits."""
 
     def create(title: str) -> str:
-        made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": title})
+        made = post(f"{served.url}/session", params={"directory": str(project)}, json={"title": title})
         return str(made.json()["id"])
 
     def ask(session: str, text: str) -> None:
         body = {"parts": [{"type": "text", "text": text}]}
-        httpx2.post(f"{served.url}/session/{session}/message", json=body, timeout=120).raise_for_status()
+        post(f"{served.url}/session/{session}/message", json=body).raise_for_status()
 
     ask(create("Wind over the bay"), "When did the wind turn?")
     ask(create("Buoys of the harbour"), "How many buoys are there?")
@@ -105,7 +122,7 @@ def talk(served: Served, project: Path) -> str:
     ask(session, "What does tides.py do?")
     ask(session, "Round the peak to one digit, and mind empty lists. Write tests first.")
     body = {"parts": [{"type": "text", "text": "Deploy it to the station."}]}
-    httpx2.post(f"{served.url}/session/{session}/prompt_async", json=body).raise_for_status()
+    post(f"{served.url}/session/{session}/prompt_async", json=body).raise_for_status()
     return session
 
 
@@ -134,7 +151,7 @@ def take(browser: Browser, served: Served, session: str) -> None:
     tab.shows("What the model is shown")
     tab.shows("Epochs".upper())
     picture(tab, "context")
-    turns = httpx2.get(f"{served.url}/tk/session/{session}/timeline").json()["turns"]
+    turns = get(f"{served.url}/tk/session/{session}/timeline").json()["turns"]
     tab.go(f"{page}?at={turns[len(turns) // 2]['end']}")
     tab.shows("As of event")
     tab.shows("Fork from here")
@@ -157,9 +174,9 @@ def main() -> None:
     if program() is None:
         raise SystemExit("no Chromium is installed; run make browser")
     with TemporaryDirectory() as folder, anyio.from_thread.start_blocking_portal() as portal:
-        home, project, profile = Path(folder, "home"), Path(folder, "weather"), Path(folder, "profile")
+        home, project, profile = Path(folder, "home"), Path(folder, "code/weather"), Path(folder, "profile")
         for place in (home, project, profile):
-            place.mkdir()
+            place.mkdir(parents=True)
         (project / "tides.py").write_text(TIDES, "utf-8")
         subprocess.run(["git", "init", "-q"], cwd=project, check=True)
         with (

@@ -13,12 +13,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
+
 HERE: Final = Path(__file__).parents[1] / "web"
 AXE: Final = HERE / "node_modules/axe-core/axe.min.js"
 DEADLINE_S: Final = 120
 """How long a page may take before its test fails: a busy machine is slow."""
 LOOKED_EVERY_S: Final = 0.03
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def get(url: str, **given: Any) -> httpx2.Response:
+    """A request to the server behind the page, which a busy machine may answer late."""
+    return httpx2.get(url, timeout=DEADLINE_S, **given)
+
+
+def post(url: str, **given: Any) -> httpx2.Response:
+    """The same, with a body."""
+    return httpx2.post(url, timeout=DEADLINE_S, **given)
 
 
 def program() -> str | None:
@@ -133,16 +145,6 @@ class Tab:
         """Ask for dark colours, or for light ones."""
         value = "dark" if is_dark else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
-
-    def offline(self, is_offline: bool) -> None:
-        """Cut the line, or join it."""
-        self.call(
-            "Network.emulateNetworkConditions",
-            offline=is_offline,
-            latency=0,
-            downloadThroughput=-1,
-            uploadThroughput=-1,
-        )
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is awaited."""

@@ -1,12 +1,13 @@
 """The web page against lost lines, hostile transcripts and long histories, and for those who cannot see it."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2
 import pytest
-from browser import AXE, Browser, Tab
+from browser import AXE, Browser, Tab, get, post
 from clients import Served, serving
+from cut_line import cuttable
 from seeded import HOSTILE, seed
 
 PROMPTS = 5000
@@ -89,43 +90,45 @@ def test_ten_thousand_messages_are_scrolled_with_few_of_them_on_the_page(long: t
 
 
 def test_a_lost_line_is_joined_without_a_gap_and_without_repeating(tab: Tab, served: Served, project: Path) -> None:
-    made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Lines"}).json()[
-        "id"
-    ]
-    tab.go(f"{served.url}/s/{made}")
-    tab.shows("Nothing was said yet")
-    tab.shows("live")
-    body = {"parts": [{"type": "text", "text": "[[slow 120 20]]"}]}
-    httpx2.post(f"{served.url}/session/{made}/prompt_async", json=body)
-    tab.shows("tick tick")
-    for _ in range(3):
-        tab.offline(True)
-        tab.run("dispatchEvent(new Event('offline'))")
-        tab.offline(False)
-        tab.run("dispatchEvent(new Event('online'))")
-    httpx2.post(f"{served.url}/api/session/{made}/wait", timeout=120)
-    tab.until("document.querySelector('.state').innerText.includes('Resting')")
-    told = httpx2.get(f"{served.url}/session/{made}/message").json()
-    text = next(
-        part["text"]
-        for one in told
-        for part in one["parts"]
-        if part["type"] == "text" and "tick" in part["text"] and one["info"]["role"] == "assistant"
-    )
-    tab.until(f"document.querySelector('.message-assistant .prose').innerText.trim() === {text.strip()!r}")
-    assert tab.run("document.querySelectorAll('.message').length") == 2
-    tab.errors.clear()  # The browser itself reports that it was offline.
+    made = post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Lines"}).json()["id"]
+
+    def ask(text: str, how: str = "message") -> None:
+        body = {"parts": [{"type": "text", "text": text}]}
+        post(f"{served.url}/session/{made}/{how}", json=body).raise_for_status()
+
+    with cuttable(served.url) as line:
+        tab.go(f"{line.url}/s/{made}")
+        tab.shows("Nothing was said yet")
+        tab.until("document.querySelector('.line-live')")
+        ask("[[slow 150 20]]", "prompt_async")
+        tab.shows("tick tick")
+        line.cut()
+        tab.until("document.querySelector('.line-bad')")
+        post(f"{served.url}/api/session/{made}/wait")
+        ask("[[text Said while nobody listened.]]")
+        line.join()
+        tab.until("document.querySelector('.line-live')")
+        tab.until("document.querySelectorAll('.message').length === 4")
+        told = get(f"{served.url}/session/{made}/message").json()
+        answers = [one for one in told if one["info"]["role"] == "assistant"]
+        for answer in answers:
+            text = next(part["text"].strip() for part in answer["parts"] if part["type"] == "text")
+            shown = f"document.querySelector('#m-{answer['info']['id']} .prose')?.innerText.trim()"
+            tab.until(f"{shown} === {json.dumps(text)}", f"the text {text[:40]!r}")
+        assert tab.run("document.querySelectorAll('.message').length") == 4
+        tab.go("about:blank")
+    tab.errors.clear()  # The browser reports each connection that was cut.
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: make browser could not, or was not run")
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_serious(browser: Browser, served: Served, project: Path, width: int, is_dark: bool) -> None:
-    made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Axe"}).json()["id"]
+    made = post(f"{served.url}/session", params={"directory": str(project)}, json={"title": "Axe"}).json()["id"]
     texts = "[[reason Hm.]]", "[[bash false]] [[text # One\n\n- two `three`\n\n```py\nx = 1\n```]]"
     bodies = [{"parts": [{"type": "text", "text": text}]} for text in texts]
-    httpx2.post(f"{served.url}/session/{made}/message", json=bodies[0], timeout=120)
-    httpx2.post(f"{served.url}/session/{made}/prompt_async", json=bodies[1])
+    post(f"{served.url}/session/{made}/message", json=bodies[0])
+    post(f"{served.url}/session/{made}/prompt_async", json=bodies[1])
     tab = browser.tab(width=width, height=900)
     try:
         tab.dark(is_dark)

@@ -4,21 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx2
-from browser import Tab
+from browser import Tab, get, post
 from clients import Served
 
 
 def session(served: Served, project: Path, title: str = "Tide tables") -> str:
     """A new session."""
-    made = httpx2.post(f"{served.url}/session", params={"directory": str(project)}, json={"title": title}).json()
+    made = post(f"{served.url}/session", params={"directory": str(project)}, json={"title": title}).json()
     return str(made["id"])
 
 
 def ask(served: Served, session_id: str, text: str, **given: Any) -> dict[str, Any]:
     """Send a prompt and wait for its answer."""
     body = {"parts": [{"type": "text", "text": text}], **given}
-    answer = httpx2.post(f"{served.url}/session/{session_id}/message", json=body, timeout=120).json()
+    answer = post(f"{served.url}/session/{session_id}/message", json=body).json()
     assert isinstance(answer, dict)
     return answer
 
@@ -39,7 +38,7 @@ def says(tab: Tab, words: str) -> None:
 
 
 def test_a_prompt_is_typed_and_its_answer_streams_in_as_markdown(tab: Tab, served: Served, project: Path) -> None:
-    httpx2.get(f"{served.url}/path", params={"directory": str(project)})
+    get(f"{served.url}/path", params={"directory": str(project)})
     made = session(served, project)
     tab.go(f"{served.url}/s/{made}")
     tab.shows("Nothing was said yet")
@@ -67,7 +66,7 @@ def test_text_is_shown_while_it_comes_and_a_queued_prompt_can_be_taken_back(
     tab.until("document.querySelector('.composer textarea').value === '[[text Never said.]]'")
     tab.click("button.stop")
     tab.until("document.querySelector('.state').innerText.includes('Resting')")
-    told = httpx2.get(f"{served.url}/session/{made}/message").json()
+    told = get(f"{served.url}/session/{made}/message").json()
     assert len([one for one in told if one["info"]["role"] == "user"]) == 1
     assert tab.run("document.querySelectorAll('.message-user').length") == 1
 
@@ -98,7 +97,7 @@ def test_a_question_is_answered(tab: Tab, served: Served, project: Path) -> None
     tab.click(".option", "2026")
     tab.click(".ask button", "Answer")
     says(tab, "Thank you.")
-    told = httpx2.get(f"{served.url}/session/{made}/message").text
+    told = get(f"{served.url}/session/{made}/message").text
     assert "2026" in told
 
 
@@ -129,7 +128,7 @@ def test_the_past_is_shown_as_it_was_and_forked(tab: Tab, served: Served, projec
     made = session(served, project)
     for word in ("First", "Second", "Third"):
         ask(served, made, f"[[text {word} answer.]]")
-    rows = httpx2.get(f"{served.url}/tk/session/{made}/outline").json()["rows"]
+    rows = get(f"{served.url}/tk/session/{made}/outline").json()["rows"]
     seq = next(row["seq"] for row in rows if row["title"] == "[[text Third answer.]]") - 1
     tab.go(f"{served.url}/s/{made}")
     says(tab, "Third answer.")
@@ -148,8 +147,8 @@ def test_the_past_is_shown_as_it_was_and_forked(tab: Tab, served: Served, projec
     tab.shows("Second answer.")
     tab.lacks("Third answer.")
     forked = tab.run("location.pathname.slice(3)")
-    assert "Third" not in httpx2.get(f"{served.url}/session/{forked}/message").text
-    assert "Third" in httpx2.get(f"{served.url}/session/{made}/message").text
+    assert "Third" not in get(f"{served.url}/session/{forked}/message").text
+    assert "Third" in get(f"{served.url}/session/{made}/message").text
 
 
 def test_panels_show_files_context_cost_and_tree(tab: Tab, served: Served, project: Path) -> None:

@@ -92,8 +92,10 @@ async def blame(call: HttpRequest[BlameQuery, None]) -> Blame:
     if "\0" in call.query.file:
         raise Invalid("the name of a file has no NUL in it")
     place = await identify(session.directory)
+    # Outside of a repository the worktree is the root of the disk.
+    top = place.worktree if place.vcs else Path(session.directory)
     file = Path(session.directory, call.query.file).resolve()
-    if not any(file.is_relative_to(top.resolve()) for top in (Path(session.directory), place.worktree)):
+    if not file.is_relative_to(top.resolve()):
         raise Invalid(f"{call.query.file!r} is not in the project of the session")
     return await call.turnkeeper.blame(file)
 
