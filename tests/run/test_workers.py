@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from stores import store_url
 
 from turnkeeper.mint import Mint
 from turnkeeper.model.notification import Notification
@@ -113,9 +114,9 @@ async def test_what_a_server_asked_for_and_no_worker_began_can_be_taken_back(tmp
         assert len((await server.tk.store.journal.view(session)).inbox) == 1
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "files"])
+@pytest.mark.parametrize("engine", ["sqlite", "files", "postgres"])
 async def test_subscribers_of_a_server_hear_what_a_worker_writes(tmp_path: Path, engine: str) -> None:
-    url, place = f"{engine}:{tmp_path}/store", tmp_path / "place"
+    url, place = store_url(engine, tmp_path), tmp_path / "place"
     async with (
         stage(url, place, Scripted(), StageOptions(runs=False)) as server,
         stage(url, place, Scripted().says("I am far away."), mint=Mint.fixed(seed=2)) as worker,

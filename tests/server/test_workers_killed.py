@@ -12,6 +12,7 @@ import anyio.lowlevel
 import httpx2
 import pytest
 from served_process import Place
+from stores import store_url
 
 from turnkeeper.app import look
 from turnkeeper.model.message import AssistantMessage, UserMessage
@@ -105,10 +106,11 @@ async def check(place: Place, sent: dict[str, list[str]]) -> None:
     assert not [one for one, times in did.items() if times > 1]
 
 
-async def life(tmp_path: Path, seed: int) -> None:
+async def life(tmp_path: Path, engine: str, seed: int) -> None:
     chance, moments = Random(seed), Moments(KILLED, PAUSED)
     async with ScriptedServer(pause=moments.pause) as provider, AsyncExitStack() as stack:
-        place = Place(tmp_path, provider)
+        url = store_url(engine, tmp_path) if engine == "postgres" else ""
+        place = Place(tmp_path, provider, url)
         place.configure()
         servers = [(await stack.enter_async_context(place.serving("--no-run")))[1] for _ in range(SERVERS)]
         workers = [await started(place, stack) for _ in range(WORKERS)]
@@ -126,11 +128,15 @@ async def life(tmp_path: Path, seed: int) -> None:
         await check(place, sent)
 
 
-async def test_workers_that_are_killed_and_paused_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
-    await life(tmp_path, 1)
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_workers_that_are_killed_and_paused_lose_nothing_and_do_nothing_twice(
+    tmp_path: Path, engine: str
+) -> None:
+    await life(tmp_path, engine, 1)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2, 22))
-async def test_workers_lose_nothing_in_many_lives(tmp_path: Path, seed: int) -> None:
-    await life(tmp_path, seed)
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_workers_lose_nothing_in_many_lives(tmp_path: Path, engine: str, seed: int) -> None:
+    await life(tmp_path, engine, seed)

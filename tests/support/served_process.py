@@ -22,10 +22,12 @@ class Place:
 
     path: Path
     provider: ScriptedServer
+    url: str = ""
+    """The store, if it is not the default one."""
 
     @property
     def store(self) -> str:
-        return f"sqlite:{self.path / 'data' / 'turnkeeper.db'}"
+        return self.url or f"sqlite:{self.path / 'data' / 'turnkeeper.db'}"
 
     def configure(self, key: str = "none") -> None:
         """Write the configuration. What is asked under a key of its own can be told from what others asked."""
@@ -58,7 +60,7 @@ class Place:
         """A command that goes on until it is killed, and what it said when it was ready."""
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.path), "TURNKEEPER_TRUST": "1"}
         environ |= {"PYTHONPATH": os.pathsep.join(sys.path), **variables}
-        environ["TURNKEEPER_DATA"] = str(self.path / "data")
+        environ |= {"TURNKEEPER_DATA": str(self.path / "data"), "TURNKEEPER_STORE": self.store}
         command = [sys.executable, "-m", "turnkeeper.cli.main", *words, "--json"]
         with subprocess.Popen(
             command, cwd=self.path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -5,13 +5,16 @@ from itertools import count
 
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.lease import ONE_HOST
+from turnkeeper.core.lease import MANY_HOSTS, ONE_HOST
 from turnkeeper.run.heart import Heart
 from turnkeeper.run.leases import Leases
 from turnkeeper.run.settings import Settings
 from turnkeeper.run.stop_requests import StopRequests
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import this_process
+
+SHARED = ("postgres",)
+"""The engines whose stores several machines share."""
 
 _numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
 
@@ -26,7 +29,7 @@ def new_heart(
     wake: Callable[[str], None],
 ) -> Heart:
     """The heart of a new runtime. ``stop`` ends a run as the end of the process, ``interrupt`` as the user does."""
-    terms = settings.lease or ONE_HOST
+    terms = settings.lease or (MANY_HOSTS if store.engine.name in SHARED else ONE_HOST)
     owner = this_process().but(runtime=str(next(_numbers)), lease_s=terms.lease_s)
     leases = Leases(store.engine, owner, terms, settings.pace)
     requests = StopRequests(store.engine, interrupt, group, settings.pace)

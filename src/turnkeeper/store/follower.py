@@ -10,7 +10,7 @@ from turnkeeper.core.limits import TAIL_POLL_S
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import UNREADABLE, Value
 from turnkeeper.store import keys
-from turnkeeper.store.engine import EngineError
+from turnkeeper.store.engine import Engine, EngineError, Watched
 from turnkeeper.store.store import Store
 
 FOLLOWED_MAX = 128
@@ -38,8 +38,9 @@ async def follow(
     are written. A session that is not in memory is published from the first look on.
     """
     seen: int | None = None
+    news = News(store.engine)
     while True:
-        await sleep(TAIL_POLL_S)
+        await news.wait(TAIL_POLL_S, sleep)
         if not is_heard():
             continue
         try:
@@ -61,3 +62,25 @@ async def _catch_up(store: Store, own: Collection[str]) -> None:
         with suppress(NotFound, *UNREADABLE):
             if known is None or (stored is not None and _read(stored).seq > known.seq):
                 await store.journal.view(session_id)
+
+
+class News:
+    """Wakes whoever waits as soon as the engine tells of a write of another process; some engines cannot."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._heard = anyio.Event()
+        if isinstance(engine, Watched):
+            engine.watch(lambda _: self._heard.set())
+
+    async def wait(self, seconds: float, sleep: Callable[[float], Awaitable[None]] = anyio.sleep) -> None:
+        """Wait for news, at most so long."""
+
+        async def time_out() -> None:
+            await sleep(seconds)
+            self._heard.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(time_out)
+            await self._heard.wait()
+            group.cancel_scope.cancel()
+        self._heard = anyio.Event()

@@ -44,5 +44,5 @@ async def ready(call: PlainRequest) -> Ready:
 
 ROUTES = (
     Route(method="GET", path="/global/health", operation="global.health", handler=health, answer=Health),
-    Route(method="GET", path="/global/ready", operation="global.ready", handler=ready, answer=Ready),
+    Route(method="GET", path="/global/ready", operation="global.ready", handler=ready, answer=Ready, tier=0),
 )
