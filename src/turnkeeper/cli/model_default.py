@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnkeeper.cli import candidates
 from turnkeeper.cli.config import FATES, place_of, said_by
 from turnkeeper.cli.config_edit import own_files, user_file
 from turnkeeper.cli.failures import UsageError
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 
 async def default(
     model: Annotated[
-        str | None, Parameter(metavar="PROVIDER/MODEL", help="Make this your default model, in your own file.")
+        str | None,
+        Parameter(
+            metavar="PROVIDER/MODEL",
+            help="Make this your default model, in your own file.",
+            completer=candidates.models,
+        ),
     ] = None,
     /,
     *,

@@ -122,8 +122,12 @@ class Client(Records):
 
     async def models(self, *, directory: str | Path | None = None) -> dict[str, str]:
         """The names of the models that a directory on the server can use, by ``provider/model``."""
-        found = await self._connection.call("GET", "/config/providers", UsableProviders, query=located(directory))
+        found = await self.providers(directory=directory)
         return {f"{one.id}/{id}": model.name for one in found.providers for id, model in one.models.items()}
+
+    async def providers(self, *, directory: str | Path | None = None) -> UsableProviders:
+        """The providers that a directory on the server can use, with their models."""
+        return await self._connection.call("GET", "/config/providers", UsableProviders, query=located(directory))
 
     # Runs.
 
