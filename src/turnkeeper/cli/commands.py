@@ -20,6 +20,7 @@ slug are enough. `tk` is short for `turnkeeper`.
 Without arguments, on a terminal, it begins a chat.
 
 For example:
+  turnkeeper demo
   turnkeeper
   turnkeeper run "list the files, then read README.md"
   turnkeeper session list --all
@@ -159,6 +160,7 @@ _register(
     app,
     {
         "chat": "chat.command:chat",
+        "demo": "demo:demo",
         "run": "run:run",
         "serve": "serve:serve",
         "session": _group("session", "Create, list, read, change and delete sessions.", SESSION),
