@@ -30,8 +30,8 @@ that only read treat a missing file or directory as an empty store and do not cr
 or after the command.
 
 **A server.** With `--server URL`, or `TURNKEEPER_SERVER` if no store is named, `run` and the `session` commands use a
-running `turnkeeper serve`; see [the guide](../guides/server.md). Commands that need a store (`session search`,
-`recall`, `context`, `move`, `resume`, `recover`, export, import, `stats`, `doctor`) are refused with exit code 2.
+running `turnkeeper serve`; see [the guide](../guides/server.md). Commands that need a store, or files of this machine,
+do not list `--server` in their help, and refuse it with exit code 2.
 
 **Output.** Standard output has the answer and nothing else; remarks, questions and progress go to standard error. On a
 terminal the answer has colours (`NO_COLOR` turns them off) and fits the window; otherwise no line is shortened. With

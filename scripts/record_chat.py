@@ -36,7 +36,7 @@ def main() -> int:
             "TURNKEEPER_DATA": str(home / "data"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        command = [sys.executable, "-m", "turnkeeper.cli.main", "chat", "--model", "offline/tk-1"]
+        command = [sys.executable, "-m", "turnkeeper.cli.main", "chat", "--plain", "--model", "offline/tk-1"]
         with pane(command, cwd=project, environ=environ, size=SIZE) as shown:
             lines = _walk(shown).rstrip().splitlines()
     draw(IMAGE, lines, width=SIZE[0], title="turnkeeper")

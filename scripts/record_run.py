@@ -65,7 +65,11 @@ def draw(image: Path, lines: Iterable[str], *, width: int, title: str) -> None:
     console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True, color_system="truecolor")
     for line in lines:
         console.print(Text.from_ansi(line), highlight=False, soft_wrap=True)
-    drawn = console.export_svg(title=title, theme=THEME, unique_id=image.stem)
+    write(image, console.export_svg(title=title, theme=THEME, unique_id=image.stem))
+
+
+def write(image: Path, drawn: str) -> None:
+    """Write a picture that rich has drawn, so that every viewer shows it without fetching anything."""
     drawn = re.sub(r"\s*<!--.*?-->", "", drawn, flags=re.S)
     # The fonts rich names would be fetched from elsewhere; whoever looks has one of their own.
     drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.S).replace(

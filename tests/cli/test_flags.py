@@ -10,6 +10,7 @@ import pytest
 from workshop import Shop
 
 from turnkeeper.cli import log_lines
+from turnkeeper.cli.chat.modes import mode
 from turnkeeper.core import flags
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.flags import FLAGS, WITHOUT_EFFECT, Flag
@@ -141,6 +142,10 @@ def credentials(shop: Shop, name: str) -> object:
     return (list(auth.credentials(environ).stored), name in told) == (["acme"], False)
 
 
+def screen_mode(environ: dict[str, str]) -> str:
+    return mode(environ, 80, 24, is_plain=False, has_textual=True)
+
+
 EFFECTS: Final[dict[Flag, Effect]] = {
     flags.DATA: lambda shop, name: paths.data({name: "/srv/tk", "HOME": "/h"}) == Path("/srv/tk"),
     flags.STORE: process("db path", "sqlite:HOME/other.db", "other.db"),
@@ -155,6 +160,9 @@ EFFECTS: Final[dict[Flag, Effect]] = {
     flags.MODELS_URL: lambda shop, name: address(None, {name: "http://h/models"}) == "http://h/models",
     flags.DISABLE_MODELS_FETCH: process("models --refresh http://127.0.0.1:9/", "1", "so no catalogue is fetched"),
     flags.SERVER: process("session list", "http://127.0.0.1:9", "127.0.0.1:9"),
+    flags.PLAIN: lambda shop, name: (
+        [screen_mode({"TERM": "xterm", **given}) for given in ({name: "1"}, {})] == ["editor", "screen"]
+    ),
     flags.DISABLE_AUTOCOMPACT: window_of("1", lambda made: made.auto),  # type: ignore[attr-defined]  # A Window.
     flags.DISABLE_PRUNE: window_of("TRUE", lambda made: made.prune),  # type: ignore[attr-defined]  # A Window.
     flags.OUTPUT_TOKEN_MAX: window_of("500", lambda made: made.output_max),  # type: ignore[attr-defined]  # A Window.

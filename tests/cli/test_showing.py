@@ -12,7 +12,7 @@ from turnkeeper.cli.partial_text import Paragraphs
 from turnkeeper.cli.permission_prompt import parse_reply
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money
-from turnkeeper.cli.terminal import STYLES, Terminal
+from turnkeeper.cli.terminal import Terminal
 from turnkeeper.cli.transcript import transcript
 from turnkeeper.model.failure import (
     ApiData,
@@ -324,7 +324,7 @@ class Stage:
 
     def __init__(self, *, thinking: bool = False, height: int = 30) -> None:
         self._output = io.StringIO()
-        console = Console(file=self._output, force_terminal=True, width=60, height=height, theme=STYLES)
+        console = Console(file=self._output, force_terminal=True, width=60, height=height)
         self.display = Terminal(console, Screen(width=60), thinking=thinking)
         self.display.began(TURN)
 

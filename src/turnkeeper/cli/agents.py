@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 from cyclopts import Parameter
 
+from turnkeeper.cli import candidates
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, confirm, note
@@ -80,7 +81,9 @@ async def create(
     mode: Annotated[
         Literal["primary", "subagent", "all"] | None, Parameter(help="Whether it answers you, other agents, or both.")
     ] = None,
-    model: Annotated[str | None, Parameter(metavar="PROVIDER/MODEL", help="Its model.")] = None,
+    model: Annotated[
+        str | None, Parameter(metavar="PROVIDER/MODEL", help="Its model.", completer=candidates.models)
+    ] = None,
     variant: Annotated[str | None, Parameter(help="The variant of its model.")] = None,
     temperature: Annotated[float | None, Parameter(help="The temperature of its requests.")] = None,
     steps: Annotated[int | None, Parameter(help="How many turns it may take for a prompt.")] = None,

@@ -3,11 +3,12 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from cyclopts import App, Group, Parameter
 
 from turnkeeper.cli.failures import OK
+from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
 
 HELP: Final = """\
@@ -19,6 +20,7 @@ slug are enough. `tk` is short for `turnkeeper`.
 Without arguments, on a terminal, it begins a chat.
 
 For example:
+  turnkeeper demo
   turnkeeper
   turnkeeper run "list the files, then read README.md"
   turnkeeper session list --all
@@ -82,6 +84,27 @@ def call(level: App, words: Sequence[str], options: Options = DEFAULTS) -> objec
     return command(*bound.args, **bound.kwargs, **dict.fromkeys(unparsed, options))
 
 
+SERVED: Final = frozenset(
+    {
+        "chat.command:chat",
+        "run:run",
+        *(f"asks:{name}" for name in ("list_permissions", "allow", "deny", "saved", "revoke")),
+        *(f"asks:{name}" for name in ("list_questions", "answer", "reject")),
+        *(f"listing:{name}" for name in ("list_sessions", "children")),
+        *(f"reading:{name}" for name in ("show", "messages", "todo")),
+        *(f"editing:{name}" for name in ("create", "fork", "archive", "restore", "rename")),
+        *(f"steering:{name}" for name in ("status", "abort")),
+        *(f"undoing:{name}" for name in ("undo", "redo")),
+        "compact:compact",
+        "deleting:delete",
+        "diff:diff",
+        "tree:tree",
+        "watching:watch",
+    }
+)
+"""The commands that can use the sessions of a server."""
+
+
 def _register(group: App, commands: Mapping[str, str | App]) -> App:
     """Add commands, and groups of commands, in the order in which help lists them."""
     for place, (name, command) in enumerate(commands.items()):
@@ -89,7 +112,11 @@ def _register(group: App, commands: Mapping[str, str | App]) -> App:
             command.sort_key = place
             group.command(command)
         else:
-            group.command(f"turnkeeper.cli.{command}", name=name, sort_key=place)
+            # An App that is imported has its own settings; that of a function is made here.
+            shown: dict[str, Any] = (
+                {} if command in SERVED or command.endswith("_app") else {"help_formatter": LOCAL_HELP}
+            )
+            group.command(f"turnkeeper.cli.{command}", name=name, sort_key=place, **shown)
     return group
 
 
@@ -136,6 +163,7 @@ _register(
     app,
     {
         "chat": "chat.command:chat",
+        "demo": "demo:demo",
         "run": "run:run",
         "serve": "serve:serve",
         "worker": "worker:worker",
@@ -209,6 +237,7 @@ _register(
             {"du": "snapshot:du", "gc": "snapshot:gc"},
         ),
         "stats": "stats:stats",
+        "completion": "completion:completion",
         "export": "interop:export",
         "import": "interop:import_app",
         "doctor": "doctor:doctor",

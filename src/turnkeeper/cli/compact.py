@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.progress import waiting
 from turnkeeper.cli.screen import harmless
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ async def compact(
     force: Annotated[bool, Parameter(help="Also if the session is small.")] = False,
     model: Annotated[
         str | None,
-        Parameter(metavar="PROVIDER/MODEL", help="The model that writes the summary; by default that of the session."),
+        Parameter(
+            metavar="PROVIDER/MODEL",
+            help="The model that writes the summary; by default that of the session.",
+            completer=candidates.models,
+        ),
     ] = None,
     options: Options,
 ) -> int:
@@ -46,12 +51,15 @@ async def compact(
         if not force:
             options.require_store("session compact without --force")
         async with options.client() as client:
-            done = await _on_server(client, await names.session(client, id), names.model(model))
+            session_id = await names.session(client, id)
+            with waiting("Summarising"):
+                done = await _on_server(client, session_id, names.model(model))
         answer(options, done, lambda _: harmless(done.summary or ""))
         return 0
     async with options.run(Path.cwd(), Settings(environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
-        done = await tk.compact(session_id, force=force, model=names.model(model))
+        with waiting("Summarising"):
+            done = await tk.compact(session_id, force=force, model=names.model(model))
     answer(options, done, lambda _: harmless(done.summary or ""))
     if not options.json:
         note(_note(done))

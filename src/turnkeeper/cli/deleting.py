@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, confirm, note
@@ -65,7 +65,12 @@ class _Plan(NamedTuple):
 
 
 async def delete(
-    *ids: Annotated[str, Parameter(metavar="ID", help="The sessions: by their ids, prefixes of them, or slugs.")],
+    *ids: Annotated[
+        str,
+        Parameter(
+            metavar="ID", help="The sessions: by their ids, prefixes of them, or slugs.", completer=candidates.sessions
+        ),
+    ],
     older_than: Annotated[
         int | None,
         Parameter(metavar="AGE", converter=_duration, help="Only if not active for so long, as 30d, 12h or 2w."),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer
@@ -28,9 +28,14 @@ async def create(
     directory: Annotated[
         Path | None, Parameter(metavar="DIR", help="Its directory; the current one by default.")
     ] = None,
-    parent: Annotated[str | None, Parameter(metavar="ID", help="Make it a Child Session of this session.")] = None,
-    agent: Annotated[str | None, Parameter(metavar="NAME", help="Its agent.")] = None,
-    model: Annotated[str | None, Parameter(metavar="PROVIDER/MODEL", help="Its model.")] = None,
+    parent: Annotated[
+        str | None,
+        Parameter(metavar="ID", help="Make it a Child Session of this session.", completer=candidates.sessions),
+    ] = None,
+    agent: Annotated[str | None, Parameter(metavar="NAME", help="Its agent.", completer=candidates.agents)] = None,
+    model: Annotated[
+        str | None, Parameter(metavar="PROVIDER/MODEL", help="Its model.", completer=candidates.models)
+    ] = None,
     metadata: Annotated[str | None, Parameter(metavar="JSON", help="A JSON object to store with it.")] = None,
     id: Annotated[str | None, Parameter(metavar="ID", help="Its id. An existing session is left unchanged.")] = None,
     options: Options,

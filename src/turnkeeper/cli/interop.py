@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 from cyclopts import App, Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
+from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note, note_damaged, write
 from turnkeeper.cli.progress import progress
@@ -31,7 +32,10 @@ DryRun: TypeAlias = Annotated[bool, Parameter(help="Show what would be imported,
 
 
 async def export(
-    id: Annotated[str | None, Parameter(metavar="ID", help="The session; the newest root session by default.")] = None,
+    id: Annotated[
+        str | None,
+        Parameter(metavar="ID", help="The session; the newest root session by default.", completer=candidates.sessions),
+    ] = None,
     /,
     *,
     all: Annotated[
@@ -272,7 +276,7 @@ async def _import_history(program: "ProgramName", path: Path | None, dry_run: bo
     return int(not report.is_whole)
 
 
-import_app = App(name="import", version_flags=(), default_command=import_files)
+import_app = App(name="import", version_flags=(), default_command=import_files, help_formatter=LOCAL_HELP)
 import_app.command(import_opencode, name="opencode")
 import_app.command(import_claude_code, name="claude-code")
 import_app.command(import_codex, name="codex")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note, note_damaged
@@ -26,7 +26,9 @@ async def list_sessions(
     all: Annotated[bool, Parameter(name=("--all", "-a"), help="Also children and archived sessions.")] = False,
     project: Annotated[str | None, Parameter(metavar="ID", help="Only this project: id or a directory in it.")] = None,
     directory: Annotated[Path | None, Parameter(metavar="DIR", help="Only sessions with this directory.")] = None,
-    parent: Annotated[str | None, Parameter(metavar="ID", help="Only children of this session.")] = None,
+    parent: Annotated[
+        str | None, Parameter(metavar="ID", help="Only children of this session.", completer=candidates.sessions)
+    ] = None,
     search: Annotated[str | None, Parameter(metavar="TEXT", help="Only titles that contain TEXT.")] = None,
     since: Annotated[str | None, Parameter(metavar="WHEN", help="Active since: 90min, 12h, 3d, 2026-11-15.")] = None,
     limit: names.Limit = 50,

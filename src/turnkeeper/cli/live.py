@@ -16,7 +16,7 @@ from turnkeeper.cli import failures
 from turnkeeper.cli.feed import Display, Feed, Lack
 from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.options import local_store
-from turnkeeper.cli.permission_prompt import Alone, NoTerminal, RemotePermissions, TerminalPrompt
+from turnkeeper.cli.permission_prompt import Alone, NoTerminal, Questioner, RemotePermissions, TerminalPrompt
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money, one_line, plural
 from turnkeeper.core.family import total_cost
@@ -65,17 +65,20 @@ class Live:
         auto: bool,
         display: Display | None = None,
         alone: Alone = nullcontext,
+        questioner: "Questioner | None" = None,
         program: str = "tk",
     ) -> None:
         """``display`` is by default that of the output; ``alone`` is where nobody else reads the terminal.
 
-        ``program`` begins the command line that goes on.
+        ``questioner`` asks the user, by default on the terminal. ``program`` begins the command line that goes on.
         """
         self._program = program
         self.display = display or make_display(as_json=as_json, thinking=thinking)
         self._as_json = as_json
-        self.can_ask = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
-        self._prompt = TerminalPrompt(self.display, alone) if self.can_ask and not auto else None
+        is_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+        self.can_ask = (is_terminal or questioner is not None) and not as_json
+        asker = questioner or TerminalPrompt(self.display, alone)
+        self._prompt: Questioner | None = asker if self.can_ask and not auto else None
         self.ask: Asker = allow_all if auto else self._prompt.ask if self._prompt else NoTerminal(self.display).ask
         self.question: QuestionAsker = self._prompt.answer if self._prompt else dismiss_all
         self.is_attended = auto or self.can_ask
@@ -356,6 +359,6 @@ def make_display(*, as_json: bool, thinking: bool) -> Display:
     # rich is imported only for a terminal.
     from rich.console import Console
 
-    from turnkeeper.cli.terminal import STYLES, Terminal
+    from turnkeeper.cli.terminal import Terminal
 
-    return Terminal(Console(file=sys.stdout, highlight=False, theme=STYLES), Screen.of(sys.stdout), thinking=thinking)
+    return Terminal(Console(file=sys.stdout, highlight=False), Screen.of(sys.stdout), thinking=thinking)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
+from turnkeeper.cli import candidates
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.models import local_catalog
 from turnkeeper.cli.options import Options
@@ -24,7 +25,7 @@ COLOURS: Final = {"ok": "green", "failed": "red", "not supported": "yellow", "sk
 
 
 async def try_model(
-    model: Annotated[str, Parameter(metavar="PROVIDER/MODEL", help="The model to ask.")],
+    model: Annotated[str, Parameter(metavar="PROVIDER/MODEL", help="The model to ask.", completer=candidates.models)],
     /,
     *,
     yes: Annotated[bool, Parameter(help="Do not ask before money is spent.")] = False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import own_files
+from turnkeeper.cli import candidates, own_files
 from turnkeeper.cli.config import FATES, place_of, said_by
 from turnkeeper.cli.config_edit import user_file, user_files
 from turnkeeper.cli.failures import UsageError
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 async def default(
     model: Annotated[
-        str | None, Parameter(metavar="PROVIDER/MODEL", help="Make this your default model, in your own file.")
+        str | None,
+        Parameter(
+            metavar="PROVIDER/MODEL",
+            help="Make this your default model, in your own file.",
+            completer=candidates.models,
+        ),
     ] = None,
     /,
     *,

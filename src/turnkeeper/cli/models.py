@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from turnkeeper.cli.failures import UsageError
+from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
 from turnkeeper.cli.screen import Column, Screen, harmless, size, table
@@ -127,7 +128,7 @@ def _found_table(screen: Screen, models: "Sequence[ModelInfo]", usable: Sequence
     )
 
 
-models_app = App(name="models", version_flags=(), default_command=models)
+models_app = App(name="models", version_flags=(), default_command=models, help_formatter=LOCAL_HELP)
 models_app.command("turnkeeper.cli.model_default:default", name="default")
 models_app.command("turnkeeper.cli.model_check:try_model", name="test")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from turnkeeper.cli import candidates
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import local_store
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
@@ -24,7 +25,10 @@ PREFIX_MIN = 4
 """How many characters after the type prefix a shortened id needs. Fewer would match by accident."""
 CANDIDATES_MAX = 8
 
-SessionName = Annotated[str, Parameter(metavar="ID", help="The session: its id, a prefix of it, or its slug.")]
+SessionName = Annotated[
+    str,
+    Parameter(metavar="ID", help="The session: its id, a prefix of it, or its slug.", completer=candidates.sessions),
+]
 Limit = Annotated[
     int, Parameter(name=("--limit", "-n"), metavar="N", help="How many at most.", validator=Number(gte=1))
 ]

@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options
@@ -64,6 +65,17 @@ def confirm(question: str, *, no_terminal: str, refused: str) -> None:
         raise Forbidden(no_terminal)
     if _line(f"{question} [y/N] ").strip().casefold() not in ("y", "yes"):
         raise Forbidden(refused)
+
+
+Confirms: TypeAlias = Callable[[Sequence[str], str], Awaitable[bool]]
+"""Shows lines and asks a question about them; whether the user agrees."""
+
+
+async def asked(lines: Sequence[str], question: str) -> bool:
+    """Show lines and ask about them on the terminal."""
+    for line in lines:
+        show(line, to=sys.stderr)
+    return _line(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
 
 
 def agrees(question: str) -> bool:

@@ -13,6 +13,8 @@ from turnkeeper.model.value import JsonObject
 
 OUTPUT_LINES = 6
 PATCH_LINES = 16
+WHOLE_LINES = 2000
+"""How many lines of a call are displayed if all of it is wanted."""
 WIDTH = 100
 
 ICONS: Mapping[str, str] = {
@@ -35,24 +37,39 @@ OTHER_ICON = "•"
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
-def call_lines(screen: Screen, part: ToolPart) -> Iterator[str]:
-    """A finished call and its result."""
+def call_lines(screen: Screen, part: ToolPart, *, whole: bool = False) -> Iterator[str]:
+    """A call and its result: the end of a long one, or the ``whole`` with what it was given."""
     match part.state:
         case ToolCompleted() as state:
             failed = state.metadata.get("exit") not in (None, 0)
             about = ", ".join(one for one in (_result(part.tool, state), took(state.time.start, state.time.end)) if one)
             yield head(screen, part, about, "yellow" if failed else "green")
-            yield from _details(screen, part.tool, state)
+            yield from _given(part) if whole else ()
+            yield from _details(screen, part.tool, state, whole=whole)
         case ToolError(metadata=metadata, error=error, time=time):
             stopped = (metadata or {}).get("interrupted")
             about = "stopped" if stopped else "refused" if (metadata or {}).get("rejected") else "failed"
             yield head(screen, part, f"{about}, {took(time.start, time.end)}", "yellow" if stopped else "red")
+            yield from _given(part) if whole else ()
+            lines_max = WHOLE_LINES if whole else OUTPUT_LINES
             if stopped:
-                yield from _quoted(screen, partial_output(metadata), "dim")
+                yield from _quoted(screen, partial_output(metadata), "dim", lines_max=lines_max)
             else:
-                yield from _quoted(screen, error, "red")
+                yield from _quoted(screen, error, "red", lines_max=lines_max)
         case _:
             yield head(screen, part, "", "yellow")
+            yield from _given(part) if whole else ()
+
+
+def _given(part: ToolPart) -> Iterator[str]:
+    """What a call was given, as far as its first line does not say it."""
+    values = part.state.input
+    if len(values) > 1 or part.tool == "bash":
+        for name, value in values.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+            first, *others = harmless(text).splitlines() or [""]
+            yield f"    {one_line(name)}: {first}"
+            yield from (f"      {line}" for line in others[:WHOLE_LINES])
 
 
 def head(screen: Screen, part: ToolPart, about: str, style: str) -> str:
@@ -112,28 +129,28 @@ def _result(tool: str, state: ToolCompleted) -> str:
     return ""
 
 
-def _details(screen: Screen, tool: str, state: ToolCompleted) -> Iterator[str]:
+def _details(screen: Screen, tool: str, state: ToolCompleted, *, whole: bool) -> Iterator[str]:
     match tool, state.metadata:
         case (("edit" | "write" | "multiedit" | "apply_patch"), {"diff": str(patch)}):
-            yield from patch_lines(screen, patch)
+            yield from patch_lines(screen, patch, lines_max=WHOLE_LINES if whole else PATCH_LINES)
         case (("todowrite" | "todoread"), {"todos": list() | tuple() as todos}):
             for one in todos:
                 if isinstance(one, dict):
                     mark = TODO_MARKS.get(str(one.get("status")), "○")
                     yield f"    {mark} {one_line(str(one.get('content', '')))}"
-        case (("read" | "glob" | "grep" | "list"), _):
+        case (("read" | "glob" | "grep" | "list"), _) if not whole:
             return  # The output is for the model.
         case _:
-            yield from _quoted(screen, state.output, "dim")
+            yield from _quoted(screen, state.output, "dim", lines_max=WHOLE_LINES if whole else OUTPUT_LINES)
 
 
-def _quoted(screen: Screen, text: str, *styles: str) -> Iterator[str]:
+def _quoted(screen: Screen, text: str, *styles: str, lines_max: int = OUTPUT_LINES) -> Iterator[str]:
     """The last lines of an output, where errors and totals are."""
     lines = [line for line in harmless(text.strip()).splitlines() if line.strip()]
     room = min(screen.width or WIDTH, WIDTH) - 6
-    if (more := len(lines) - OUTPUT_LINES) > 0:
+    if (more := len(lines) - lines_max) > 0:
         yield f"    {screen.paint(f'│ … {more} more above', 'dim')}"
-    for line in lines[-OUTPUT_LINES:]:
+    for line in lines[-lines_max:]:
         yield f"    {screen.paint(f'│ {screen.fit(line, room)}', *styles)}"
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -24,11 +24,26 @@ if TYPE_CHECKING:
     from turnkeeper.model.session import Session
 
 LINE_BYTES_MAX: Final = 64 * 1024
-_COVERED_CHARS: Final = 40
+COVERED_CHARS: Final = 40
 """What is covered by "always" stands beside that word, or on a line of its own if it is longer."""
 
 T = TypeVar("T")
 Alone: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
+
+
+class Questioner(Protocol):
+    """Who puts requests to the user."""
+
+    lock: anyio.Lock
+    """Held while nothing else may be displayed."""
+    sessions: "Callable[[str], Awaitable[Session]] | None"
+    """Finds the session that asks, once there is a store or a server."""
+
+    async def ask(self, request: PermissionRequest) -> Reply:
+        """Ask for a permission."""
+
+    async def answer(self, request: QuestionRequest) -> QuestionReply:
+        """Ask the questions of a model."""
 
 
 class TerminalPrompt:
@@ -47,7 +62,7 @@ class TerminalPrompt:
         async with self.lock, self._alone():
             self._display.close()
             screen = Screen.of(sys.stderr)
-            show("\n".join(["", *_question(screen, request), *await self._origin(request)]), to=sys.stderr)
+            show("\n".join(["", *permission_lines(screen, request), *await self._origin(request)]), to=sys.stderr)
             while True:
                 reply = parse_reply(await self._line(_choices(screen, request)))
                 if reply is not None:
@@ -62,10 +77,10 @@ class TerminalPrompt:
             if asked_by := await self._origin(request):
                 show("\n".join(["", *asked_by]), to=sys.stderr)
             for question in request.questions:
-                show("\n".join(["", *_choice(screen, question)]), to=sys.stderr)
+                show("\n".join(["", *question_lines(screen, question)]), to=sys.stderr)
                 chosen = None
                 while chosen is None:
-                    line = await self._line(f"{screen.paint(_ways(question), 'dim')}\n> ")
+                    line = await self._line(f"{screen.paint(ways_to_answer(question), 'dim')}\n> ")
                     if line is None:
                         return QuestionReply()
                     chosen = parse_choice(question, line)
@@ -244,13 +259,15 @@ def parse_reply(typed: str | None) -> Reply | None:
     return Reply(answer="reject", feedback=typed.strip())
 
 
-def _choice(screen: Screen, question: Question) -> Iterator[str]:
+def question_lines(screen: Screen, question: Question) -> Iterator[str]:
+    """A question of the model, with its numbered options."""
     yield screen.paint(f"? {harmless(question.question)}", "bold", "yellow")
     for number, option in enumerate(question.options, 1):
         yield f"  {number}. {one_line(option.label)}  {screen.paint(one_line(option.description), 'dim')}"
 
 
-def _ways(question: Question) -> str:
+def ways_to_answer(question: Question) -> str:
+    """How a question can be answered."""
     ways = (
         ["the numbers of your choices" if question.multiple else "the number of your choice"]
         if question.options
@@ -259,7 +276,8 @@ def _ways(question: Question) -> str:
     return ", or ".join([*ways, *(["your own words"] if question.custom is not False else []), "nothing to skip"])
 
 
-def _question(screen: Screen, request: PermissionRequest) -> Iterator[str]:
+def permission_lines(screen: Screen, request: PermissionRequest) -> Iterator[str]:
+    """What a call wants to do."""
     what = {
         "edit": "Change a file?",
         "bash": "Run a command?",
@@ -269,7 +287,7 @@ def _question(screen: Screen, request: PermissionRequest) -> Iterator[str]:
     yield screen.paint(f"? {harmless(what)}", "bold", "yellow")
     yield from (f"  {line}" for line in _about(screen, request))
     yield from (f"  {line}" for line in command_lines(request))
-    if len(covered := covered_by_always(request)) > _COVERED_CHARS:
+    if len(covered := covered_by_always(request)) > COVERED_CHARS:
         yield f"  always allows: {covered}"
 
 
@@ -288,7 +306,7 @@ def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
 
 def _choices(screen: Screen, request: PermissionRequest) -> str:
     covered = covered_by_always(request)
-    always = f" ({covered})" if len(covered) <= _COVERED_CHARS else ""
+    always = f" ({covered})" if len(covered) <= COVERED_CHARS else ""
     keys = f"y = once, a = always{always}, n = no, or say what to do instead"
     return f"{screen.paint(keys, 'dim')}\n> "
 

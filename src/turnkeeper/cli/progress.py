@@ -24,6 +24,21 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
             bar.stop()
 
 
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """The seconds that something takes whose end cannot be foreseen, such as an answer of a model."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=28, pulse_style="blue"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        shown.add_task(title, total=None)
+        yield
+
+
 class _Bar:
     """A bar that appears when the work takes long. rich is imported then."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.trust import Trust
@@ -29,9 +29,10 @@ Auto = Annotated[bool, Parameter(help="Allow every call that would be asked. Den
 class SessionOptions:
     """The session that a prompt continues: a named one, the newest of a directory, a copy of it, or a new one."""
 
-    session: Annotated[str | None, Parameter(name=("--session", "-s"), metavar="ID", help="Continue this session.")] = (
-        None
-    )
+    session: Annotated[
+        str | None,
+        Parameter(name=("--session", "-s"), metavar="ID", help="Continue this session.", completer=candidates.sessions),
+    ] = None
     continue_: Annotated[
         bool, Parameter(name=("--continue", "-c"), help="Continue the newest session of the directory.")
     ] = False
@@ -73,9 +74,17 @@ class PromptOptions:
     """The model, the agent and the files of a prompt."""
 
     model: Annotated[
-        str | None, Parameter(name=("--model", "-m"), metavar="PROVIDER/MODEL", help="The model that answers.")
+        str | None,
+        Parameter(
+            name=("--model", "-m"),
+            metavar="PROVIDER/MODEL",
+            help="The model that answers.",
+            completer=candidates.models,
+        ),
     ] = None
-    agent: Annotated[str | None, Parameter(metavar="NAME", help="The agent to use.")] = None
+    agent: Annotated[str | None, Parameter(metavar="NAME", help="The agent to use.", completer=candidates.agents)] = (
+        None
+    )
     variant: Annotated[str | None, Parameter(metavar="NAME", help="A variant of the model, such as high.")] = None
     file: Annotated[
         list[str] | None,

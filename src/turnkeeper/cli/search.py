@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note_damaged
@@ -24,7 +24,9 @@ AROUND = 160
 
 async def search(
     *words: Annotated[str, Parameter(metavar="WORD", help="Words, or prefixes of words; all must occur.")],
-    session: Annotated[str | None, Parameter(metavar="ID", help="Only in this session.")] = None,
+    session: Annotated[
+        str | None, Parameter(metavar="ID", help="Only in this session.", completer=candidates.sessions)
+    ] = None,
     limit: names.Limit = 20,
     options: Options,
 ) -> int:

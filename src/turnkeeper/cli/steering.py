@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer, note
@@ -138,7 +138,11 @@ async def _check_owner(tk: "Turnkeeper", session_id: str) -> None:
 async def status(
     id: Annotated[
         str | None,
-        Parameter(metavar="ID", help="The session; by default all that run or have waiting prompts."),
+        Parameter(
+            metavar="ID",
+            help="The session; by default all that run or have waiting prompts.",
+            completer=candidates.sessions,
+        ),
     ] = None,
     /,
     *,

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markdown import Markdown
-from rich.segment import Segment, Segments
 from rich.text import Text
-from rich.theme import Theme
 
 from turnkeeper.cli.feed import Display
 from turnkeeper.cli.part_lines import call_lines, file_line, head, source_lines
 from turnkeeper.cli.partial_text import PartialPart
 from turnkeeper.cli.plain import retried
+from turnkeeper.cli.prose import WIDTH_MAX, Prose
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import FilePart, ReasoningPart, RetryPart, TextPart, ToolPart
@@ -24,25 +22,11 @@ from turnkeeper.model.status import Retrying
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-WIDTH_MAX: Final = 100
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S: Final = 12.5
 PROMPT_MARK: Final = "»"
 TAIL_LINES: Final = 10
 """How many lines of an unfinished text are displayed."""
-
-STYLES: Final = Theme(
-    {
-        "markdown.code": "cyan",
-        "markdown.code_block": "none",
-        "markdown.item.bullet": "dim",
-        "markdown.item.number": "dim",
-        "markdown.h1": "bold",
-        "markdown.h2": "bold",
-        "markdown.h3": "bold",
-    }
-)
-"""The colours of the terminal, without background colours."""
 
 
 class Region:
@@ -174,7 +158,7 @@ class Terminal(Display):
         while self._items:
             item = next(iter(self._items.values()))
             if isinstance(item.part, TextPart) and (text := item.take()):
-                self._print("text", self._markdown(text))
+                self._print("text", Prose(text))
             if not item.is_settled:
                 return
             del self._items[item.part.id]
@@ -206,15 +190,6 @@ class Terminal(Display):
             self._console.print(
                 line, soft_wrap=is_text and kind != "note", highlight=False, end="\n" if is_text else ""
             )
-
-    def _markdown(self, text: str) -> RenderableType:
-        """Rendered Markdown, without the empty lines that rich adds around lists and code."""
-        body = Markdown(harmless(text.strip("\n")), code_theme="ansi_dark", hyperlinks=False)
-        options = self._console.options.update(width=min(self._console.width, WIDTH_MAX))
-        lines = [_trimmed(line) for line in self._console.render_lines(body, options, pad=False)]
-        shown = [place for place, line in enumerate(lines) if line]
-        kept = lines[shown[0] : shown[-1] + 1] if shown else []
-        return Segments([segment for line in kept for segment in (*line, Segment.line())], new_lines=False)
 
     def _thought(self, item: PartialPart) -> "Iterable[Text]":
         """The first line of reasoning, or all of it with --thinking."""
@@ -293,13 +268,6 @@ class Terminal(Display):
 
     def _frame(self) -> str:
         return FRAMES[int(time.monotonic() * FRAMES_PER_S) % len(FRAMES)]
-
-
-def _trimmed(line: list[Segment]) -> list[Segment]:
-    """A line without spaces at its end."""
-    while line and not line[-1].text.strip():
-        line = line[:-1]
-    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else line
 
 
 def _wrapped(line: str, width: int) -> list[str]:

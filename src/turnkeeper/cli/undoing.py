@@ -1,6 +1,8 @@
 """Commands that undo and redo what a session did to its history and to files."""
 
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -9,9 +11,10 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, confirm, note
+from turnkeeper.cli.output import Confirms, answer, asked, note
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, file_name, one_line, plural, shortened, show
+from turnkeeper.model.refusal import Forbidden
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -106,35 +109,43 @@ async def move(
     message_id: str | None = None,
     yes: bool,
     is_quiet: bool = False,
+    confirms: Confirms | None = None,
 ) -> "Reverted":
-    """List what will become of files, ask, and undo or redo."""
+    """List what will become of files, ask, and undo or redo. ``confirms`` asks, by default on the terminal."""
     if yes and is_quiet:
         return await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
     planned = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
     screen = Screen.of(sys.stderr)
-    _list(screen, planned.files)
-    if planned.problem:
-        show(planned.problem, to=sys.stderr)
-    if not yes:
-        await _ask(tk, screen, planned, is_redo=is_redo)
+    lines = [*_cut(screen, _lines(screen, planned.files)), *([planned.problem] if planned.problem else [])]
+    if yes:
+        _list(lines)
+    else:
+        ask = confirms or partial(_asked, f"turnkeeper session {'redo' if is_redo else 'undo'} {session_id} --yes")
+        if not await ask(lines, await _question(tk, screen, planned, is_redo=is_redo)):
+            raise Forbidden("nothing was changed")
     done = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
     known = {one.file for one in planned.conflicts}
     if late := tuple(one for one in done.conflicts if one.file not in known):
-        _list(screen, late)
+        _list(_cut(screen, _lines(screen, late)))
         verb = "redo" if is_redo else "undo"
         show(f"`turnkeeper session {verb} {session_id}` tries again when the cause is gone.", to=sys.stderr)
     return done
 
 
-async def _ask(tk: "Turnkeeper | Client", screen: Screen, planned: "Reverted", *, is_redo: bool) -> None:
-    """Ask whether this prompt is meant. Raises UsageError without a terminal, and Forbidden without a yes."""
-    verb, session_id = "redo" if is_redo else "undo", planned.session.id
+async def _asked(otherwise: str, lines: Sequence[str], question: str) -> bool:
+    """Ask on the terminal. Raises UsageError without one, with the command that does not ask."""
+    _list(list(lines))
     if not sys.stdin.isatty():
-        raise UsageError(f"there is no terminal to ask on; `turnkeeper session {verb} {session_id} --yes` does not ask")
+        raise UsageError(f"there is no terminal to ask on; `{otherwise}` does not ask")
+    return await asked((), question)
+
+
+async def _question(tk: "Turnkeeper | Client", screen: Screen, planned: "Reverted", *, is_redo: bool) -> str:
+    """Which prompt is meant, as a question."""
     pending = planned.session.revert
     message_id = (pending.message_id if pending is not None else None) if is_redo else planned.message_id
-    named = f" {await _said(tk, screen, session_id, message_id)}" if message_id is not None else ""
-    confirm(f"{verb.capitalize()}{named}?", no_terminal="", refused="nothing was changed")
+    named = f" {await _said(tk, screen, planned.session.id, message_id)}" if message_id is not None else ""
+    return f"{'Redo' if is_redo else 'Undo'}{named}?"
 
 
 async def _said(tk: "Turnkeeper | Client", screen: Screen, session_id: str, message_id: str) -> str:
@@ -146,8 +157,8 @@ async def _said(tk: "Turnkeeper | Client", screen: Screen, session_id: str, mess
     return f'"{shortened(text, PROMPT_SHOWN)}"' if text else message_id
 
 
-def _list(screen: Screen, files: "tuple[FileRestore, ...]") -> None:
-    for line in _cut(screen, _lines(screen, files)):
+def _list(lines: list[str]) -> None:
+    for line in lines:
         show(line, to=sys.stderr)
 
 

@@ -123,12 +123,16 @@ class Client(Records):
 
     async def models(self, *, directory: str | Path | None = None) -> dict[str, str]:
         """The names of the models that a directory on the server can use, by ``provider/model``."""
-        found = await self._connection.call("GET", "/config/providers", UsableProviders, query=located(directory))
+        found = await self.providers(directory=directory)
         return {f"{one.id}/{id}": model.name for one in found.providers for id, model in one.models.items()}
 
     async def plugins(self, *, directory: str | Path | None = None) -> tuple[PluginStatus, ...]:
         """The plugins of a directory on the server, and what went wrong in each last."""
         return await self._connection.call("GET", "/plugin", tuple[PluginStatus, ...], query=located(directory))
+
+    async def providers(self, *, directory: str | Path | None = None) -> UsableProviders:
+        """The providers that a directory on the server can use, with their models."""
+        return await self._connection.call("GET", "/config/providers", UsableProviders, query=located(directory))
 
     # Runs.
 

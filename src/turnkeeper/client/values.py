@@ -22,11 +22,18 @@ class AgentSummary(Value):
     description: str | None = None
 
 
+class ModelLimit(Value):
+    """The limits of a model in tokens; 0 is unknown."""
+
+    context: int = 0
+
+
 class ModelSummary(Value):
     """A model of a server."""
 
     id: str
     name: str = ""
+    limit: ModelLimit = ModelLimit()
 
 
 class ProviderSummary(Value):

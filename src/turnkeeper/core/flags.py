@@ -76,6 +76,11 @@ SERVER: Final = Flag(
     "`--store` and `--data` override it for one command",
     "not set: they work on the store",
 )
+PLAIN: Final = Flag(
+    ("ACCESSIBLE", "TURNKEEPER_PLAIN"),
+    "`1`: a chat prints lines that stay, as with `--plain`, also where it could use the full screen",
+    "not set: the full screen, if `turnkeeper[tui]` is installed and the terminal is large enough",
+)
 SERVER_PASSWORD: Final = _both(
     "SERVER_PASSWORD",
     "the password that `serve` demands of every request, and that clients send",
@@ -156,8 +161,9 @@ CRASH: Final = Flag(
 
 FLAGS: Final = (
     *(DATA, STORE, CONFIG, CONFIG_DIR, CONFIG_CONTENT, PERMISSION, DISABLE_PROJECT_CONFIG, TRUST, AUTH_CONTENT),
-    *(MODELS_PATH, MODELS_URL, DISABLE_MODELS_FETCH, SERVER, SERVER_PASSWORD, SERVER_USERNAME, DISABLE_AUTOCOMPACT),
+    *(MODELS_PATH, MODELS_URL, DISABLE_MODELS_FETCH, SERVER, SERVER_PASSWORD, SERVER_USERNAME, PLAIN),
     *(
+        DISABLE_AUTOCOMPACT,
         DISABLE_PRUNE,
         OUTPUT_TOKEN_MAX,
         BASH_TIMEOUT,

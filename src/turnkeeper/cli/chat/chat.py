@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from turnkeeper.cli.chat import choices
+from turnkeeper.cli import choices
 from turnkeeper.cli.chat.completion import Kind
 from turnkeeper.cli.chat.keys import State
 from turnkeeper.cli.chat.prompts import prompt

@@ -1,16 +1,19 @@
 """The command that begins a chat on a terminal, on a store or on a server."""
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
+from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import OK, UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import agrees, note
@@ -22,13 +25,11 @@ if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.cli.chat.beginning import Work
     from turnkeeper.cli.chat.conversation import Conversation
+    from turnkeeper.cli.chat.modes import Mode
     from turnkeeper.cli.chat.typing_place import TypingPlace
     from turnkeeper.cli.live import Live
     from turnkeeper.client import Client
     from turnkeeper.model.session import Session
-
-SIMPLE: Final = ("", "dumb", "unknown")
-"""What TERM says of a terminal that cannot move its cursor."""
 
 
 async def chat(
@@ -36,14 +37,28 @@ async def chat(
     choice: SessionOptions = NEW_SESSION,
     new: Annotated[bool, Parameter(name=("--new", "-n"), help="Begin a new session, without a question.")] = False,
     model: Annotated[
-        str | None, Parameter(name=("--model", "-m"), metavar="PROVIDER/MODEL", help="The model that answers.")
+        str | None,
+        Parameter(
+            name=("--model", "-m"),
+            metavar="PROVIDER/MODEL",
+            help="The model that answers.",
+            completer=candidates.models,
+        ),
     ] = None,
-    agent: Annotated[str | None, Parameter(metavar="NAME", help="The agent to use.")] = None,
+    agent: Annotated[
+        str | None, Parameter(metavar="NAME", help="The agent to use.", completer=candidates.agents)
+    ] = None,
     auto: Auto = False,
     thinking: Annotated[bool, Parameter(help="Show all reasoning of the model.")] = False,
+    plain: Annotated[bool, Parameter(help="Print lines that stay, instead of using the full screen.")] = False,
+    native_mouse: Annotated[bool, Parameter(help="Leave the mouse to the terminal on the full screen.")] = False,
     options: Options,
 ) -> int:
     """Talk to a session, prompt by prompt. `turnkeeper` alone does the same.
+
+    With `turnkeeper[tui]` installed it takes the full screen; F1 shows the keys.
+    Without it, with --plain, with ACCESSIBLE or TURNKEEPER_PLAIN set, and on a small
+    terminal it prints lines that stay.
 
     It offers the newest session of the directory, and to go on with what a killed
     process left open. Answers are shown live, and calls that need permission are
@@ -65,17 +80,38 @@ async def chat(
     """
     _check(choice, new=new, options=options)
     directory = choice.directory(is_near=options.is_near) if options.is_near else choice.dir
+    how = _Manner(auto=auto, thinking=thinking, plain=plain, mouse=not native_mouse)
+    begin = _Beginning(choice, new=new, model=model, agent=agent)
     if options.address is not None:
         async with options.client(directory) as client:
             await client.health()  # A wrong address is told before anything is typed.
-            place, live = _tools(directory, options, auto=auto, thinking=thinking)
-            return await _talk(client, place, live, choice, directory, options, new=new, model=model, agent=agent)
+            return await _talk(client, _tools(directory, options, how), directory, options, begin)
     assert directory is not None
     environ = options.trusting(choice.trust)
     await ask_trust(directory, environ)
-    place, live = _tools(directory, options, auto=auto, thinking=thinking)
-    async with options.run(directory, live.settings(environ)) as tk:
-        return await _talk(tk, place, live, choice, directory, options, new=new, model=model, agent=agent)
+    tools = _tools(directory, options, how)
+    async with options.run(directory, tools.live.settings(environ)) as tk:
+        return await _talk(tk, tools, directory, options, begin)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Manner:
+    """How a chat uses the terminal."""
+
+    auto: bool
+    thinking: bool
+    plain: bool
+    mouse: bool
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """What a chat begins with."""
+
+    choice: SessionOptions
+    new: bool
+    model: str | None
+    agent: str | None
 
 
 def _check(choice: SessionOptions, *, new: bool, options: Options) -> None:
@@ -87,16 +123,36 @@ def _check(choice: SessionOptions, *, new: bool, options: Options) -> None:
         raise UsageError("give --new, or --session, or --continue")
 
 
-def _tools(directory: Path | None, options: Options, *, auto: bool, thinking: bool) -> "tuple[TypingPlace, Live]":
+class _Tools(NamedTuple):
+    """Where the user types, what shows the answers, and how both use the terminal."""
+
+    place: "TypingPlace"
+    live: "Live"
+    mode: "Mode"
+
+
+def _tools(directory: Path | None, options: Options, how: _Manner) -> _Tools:
     """Where the user types, and what shows the answers."""
     from turnkeeper.cli.chat.history import TypedLines
+    from turnkeeper.cli.chat.modes import mode
     from turnkeeper.cli.live import Live
     from turnkeeper.workspace import git
 
     here = (directory or Path.cwd()).resolve()
-    history = TypedLines.of(options.environ if options.address is None else os.environ, git.top(here) or here)
+    environ = options.environ if options.address is None else os.environ
+    history = TypedLines.of(environ, git.top(here) or here)
+    size = shutil.get_terminal_size()
+    has_textual = find_spec("textual") is not None
+    chosen = mode(os.environ, size.columns, size.lines, is_plain=how.plain, has_textual=has_textual)
+    if chosen == "screen":
+        from turnkeeper.cli.chat.tui.app import FullScreen
+
+        screen = FullScreen(history, environ, mouse=how.mouse)
+        shown = screen.display(thinking=how.thinking)
+        live = Live(as_json=False, thinking=how.thinking, auto=how.auto, display=shown, questioner=screen.asks)
+        return _Tools(screen, live, chosen)
     place: TypingPlace
-    if os.environ.get("TERM", "") in SIMPLE:
+    if chosen == "lines":
         from turnkeeper.cli.chat.plain_lines import PlainLines
 
         place = PlainLines(history)
@@ -104,33 +160,20 @@ def _tools(directory: Path | None, options: Options, *, auto: bool, thinking: bo
         from turnkeeper.cli.chat.line_editor import LineEditor
 
         place = LineEditor(history)
-    display = place.display(thinking=thinking)
-    return place, Live(as_json=False, thinking=thinking, auto=auto, display=display, alone=place.asking)
+    display = place.display(thinking=how.thinking)
+    live = Live(as_json=False, thinking=how.thinking, auto=how.auto, display=display, alone=place.asking)
+    return _Tools(place, live, chosen)
 
 
 async def _talk(
-    tk: "Turnkeeper | Client",
-    place: "TypingPlace",
-    live: "Live",
-    choice: SessionOptions,
-    directory: Path | None,
-    options: Options,
-    *,
-    new: bool,
-    model: str | None,
-    agent: str | None,
+    tk: "Turnkeeper | Client", tools: _Tools, directory: Path | None, options: Options, begin: _Beginning
 ) -> int:
-    from turnkeeper.cli.chat import beginning
-    from turnkeeper.cli.chat.conversation import Conversation
     from turnkeeper.cli.live import works_here
 
-    screen = Screen.of(sys.stderr)
+    choice, screen = begin.choice, Screen.of(sys.stderr)
     session = await choice.find(tk, directory if choice.dir is not None or choice.session is None else None)
-    if session is None and not new:
-        session = await beginning.offered(tk, directory, screen)
-    work = await _left(tk, session) if session is not None else None
-    talk = Conversation(tk, place, live, directory)
-    talk.session, talk.agent, talk.model = session, agent, names.model(model)
+    talk, work = await _conversation(tk, tools, directory, session, is_new=begin.new)
+    talk.agent, talk.model = begin.agent, names.model(begin.model)
     await talk.prepare()
     with _signals(talk):
         await talk.run(work)
@@ -139,6 +182,30 @@ async def _talk(
         hint = screen.paint(f"go on with: {options.program}{which}", "dim")
         show(f"{screen.paint(talk.session.id, 'cyan')}  {hint}", to=sys.stderr)
     return OK
+
+
+async def _conversation(
+    tk: "Turnkeeper | Client", tools: _Tools, directory: Path | None, session: "Session | None", *, is_new: bool
+) -> "tuple[Conversation, Work | None]":
+    """The conversation, and what goes on at its beginning. Where there are lines, the user is asked for both here."""
+    from turnkeeper.cli.chat import beginning
+    from turnkeeper.cli.chat.conversation import Conversation
+
+    if tools.mode == "screen":
+        from turnkeeper.cli.chat.tui.app import FullScreen
+        from turnkeeper.cli.chat.tui.conversation import ScreenConversation
+
+        assert isinstance(tools.place, FullScreen)
+        whole = ScreenConversation(tk, tools.place, tools.live, directory, tools.place.transcript)
+        whole.session = session
+        whole.offers = session is None and not is_new and bool((await tk.list(directory=directory, limit=1)).items)
+        return whole, None
+    if session is None and not is_new:
+        session = await beginning.offered(tk, directory, Screen.of(sys.stderr))
+    work = await _left(tk, session) if session is not None else None
+    talk = Conversation(tk, tools.place, tools.live, directory)
+    talk.session = session
+    return talk, work
 
 
 async def _left(tk: "Turnkeeper | Client", session: "Session") -> "Work | None":

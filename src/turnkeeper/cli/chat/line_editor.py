@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
@@ -34,8 +34,9 @@ from turnkeeper.cli.chat.history import TypedLines
 from turnkeeper.cli.chat.keys import Key, hints, meaning
 from turnkeeper.cli.chat.typing_place import Desk
 from turnkeeper.cli.feed import Display
+from turnkeeper.cli.output import asked
 from turnkeeper.cli.screen import Screen, cells, shortened
-from turnkeeper.cli.terminal import PROMPT_MARK, STYLES, Terminal
+from turnkeeper.cli.terminal import PROMPT_MARK, Terminal
 
 MENU_LINES = 8
 PAUSE_S = 1.0
@@ -65,7 +66,7 @@ class LineEditor:
         self._desk: Desk | None = None
         self._written = anyio.Event()
         self._above = Above(self._wrote)
-        self._console = Console(file=self._above, force_terminal=True, highlight=False, theme=STYLES)
+        self._console = Console(file=self._above, force_terminal=True, highlight=False)
         self._region = PromptRegion(self._console, self._redraw)
         self._lock = anyio.Lock()
         self._completer = _Completer(self)
@@ -121,6 +122,10 @@ class LineEditor:
             await anyio.sleep(left_s)
         async with self.alone():
             yield
+
+    async def confirms(self, lines: Sequence[str], question: str) -> bool:
+        """Ask on the terminal, which has no prompt now."""
+        return await asked(lines, question)
 
     async def run(self, desk: Desk) -> None:
         """Read keys until ``close``, and print meanwhile what is written."""

@@ -3,11 +3,13 @@
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from turnkeeper.cli.chat.history import TypedLines
 from turnkeeper.cli.chat.typing_place import Desk
 from turnkeeper.cli.feed import Display
+from turnkeeper.cli.output import asked
 from turnkeeper.cli.permission_prompt import LINE_BYTES_MAX
 from turnkeeper.cli.plain import Plain
 
@@ -33,6 +35,10 @@ class PlainLines:
     def asking(self) -> AbstractAsyncContextManager[None]:
         """Nothing is read while a turn runs."""
         return nullcontext()
+
+    async def confirms(self, lines: Sequence[str], question: str) -> bool:
+        """Ask on the terminal."""
+        return await asked(lines, question)
 
     async def run(self, desk: Desk) -> None:
         """Read lines until ``close``."""

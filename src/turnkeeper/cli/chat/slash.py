@@ -150,7 +150,8 @@ async def undo(chat: Chat, argument: str, *, is_redo: bool) -> None:
         raise UsageError(f"{word} takes no words; it goes prompt by prompt")
     session = _session(chat, word)
     async with chat.place.alone():
-        done = await undoing.move(chat.tk, session, is_redo, yes=False)
+        done = await undoing.move(chat.tk, session, is_redo, yes=False, confirms=chat.place.confirms)
+    await chat.refresh()
     chat.note(undoing.outcome(done))
 
 

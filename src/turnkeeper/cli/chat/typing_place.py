@@ -1,6 +1,6 @@
 """Where a user types: a line editor, or the plain lines of a terminal that cannot move its cursor."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias
 
@@ -45,6 +45,9 @@ class TypingPlace(Protocol):
 
     def asking(self) -> AbstractAsyncContextManager[None]:
         """The same for a question to the user, who may be typing something else."""
+
+    async def confirms(self, lines: Sequence[str], question: str) -> bool:
+        """Show lines and ask about them. Called inside of ``alone``."""
 
     async def run(self, desk: Desk) -> None:
         """Read until ``close`` is called."""

@@ -32,6 +32,8 @@ class Choices:
     """The agents that can answer the user."""
     mentionable: Mapping[str, str] = field(default_factory=dict)
     """The agents that a prompt can mention, to have them work in a Child Session."""
+    windows: Mapping[str, int] = field(default_factory=dict)
+    """The context window of each model, in tokens; 0 if it is unknown."""
 
 
 async def load(tk: "Turnkeeper | Client", directory: Path | None) -> Choices:
@@ -41,7 +43,13 @@ async def load(tk: "Turnkeeper | Client", directory: Path | None) -> Choices:
     if not isinstance(tk, Turnkeeper):
         listed = await tk.agents(directory=directory)
         rows = [(one.name, one.mode, bool(one.hidden), one.description or "") for one in listed]
-        return _choices(await tk.models(directory=directory), rows)
+        served = [
+            (one.id, id, model)
+            for one in (await tk.providers(directory=directory)).providers
+            for id, model in one.models.items()
+        ]
+        models = {f"{provider}/{id}": model.name for provider, id, model in served}
+        return _choices(models, {f"{provider}/{id}": model.limit.context for provider, id, model in served}, rows)
     from turnkeeper.providers import choice
     from turnkeeper.workspace import auth
     from turnkeeper.workspace.project import identify
@@ -51,13 +59,17 @@ async def load(tk: "Turnkeeper | Client", directory: Path | None) -> Choices:
     usable = choice.available(found.catalog, auth.credentials(directories.environ(found.config)))
     models = {f"{one.id}/{id}": model.name for one in usable for id, model in one.models.items()}
     rows = [(one.name, one.mode, bool(one.hidden), one.description or "") for one in found.agents.values()]
-    return _choices(models, rows)
+    windows = {f"{one.id}/{id}": model.limits.context for one in usable for id, model in one.models.items()}
+    return _choices(models, windows, rows)
 
 
-def _choices(models: Mapping[str, str], agents: list[tuple[str, str, bool, str]]) -> Choices:
+def _choices(
+    models: Mapping[str, str], windows: Mapping[str, int], agents: list[tuple[str, str, bool, str]]
+) -> Choices:
     shown = [(name, mode, about) for name, mode, is_hidden, about in agents if not is_hidden]
     return Choices(
         models=models,
+        windows=windows,
         agents={name: about for name, mode, about in shown if mode != "subagent"},
         mentionable={name: about for name, mode, about in shown if mode != "primary"},
     )

@@ -1,0 +1,150 @@
+"""The full screen as the place where a user types, and the textual application behind it."""
+
+import io
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+
+from turnkeeper.cli.chat.history import TypedLines
+from turnkeeper.cli.chat.tui.asks import OpenAsks
+from turnkeeper.cli.chat.tui.conversation import ScreenConversation
+from turnkeeper.cli.chat.tui.dialogs import Agreement
+from turnkeeper.cli.chat.tui.entries import Transcript
+from turnkeeper.cli.chat.tui.preferences import Preferences
+from turnkeeper.cli.chat.tui.session_screen import SessionScreen
+from turnkeeper.cli.chat.tui.themes import DEFAULT, THEMES
+from turnkeeper.cli.chat.typing_place import Desk
+from turnkeeper.cli.feed import Display
+
+STYLES: Final = Path(__file__).with_name("screen.tcss")
+
+
+class SessionApp(App[None]):
+    """The application. It knows the themes and the command palette; the rest is the screen's."""
+
+    CSS_PATH = STYLES
+    TITLE = "turnkeeper"
+
+    def __init__(
+        self, desk: ScreenConversation, asks: OpenAsks, history: TypedLines, environ: Mapping[str, str]
+    ) -> None:
+        super().__init__()
+        self.desk, self._asks, self._history = desk, asks, history
+        self._preferences = Preferences(environ)
+        for one in THEMES:
+            self.register_theme(one)
+        chosen = self._preferences.theme
+        self.theme = chosen if chosen in self.available_themes else DEFAULT
+
+    def get_default_screen(self) -> Screen[None]:
+        """The session."""
+        return SessionScreen(self.desk, self._asks, self._history)
+
+    def watch_theme(self, theme: str) -> None:
+        """Remember the theme."""
+        self._preferences.choose(theme)
+
+    @property
+    def session_screen(self) -> SessionScreen:
+        """The screen of the session, whatever stands over it."""
+        return next(one for one in self.screen_stack if isinstance(one, SessionScreen))
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the command palette offers: every slash command, and the themes."""
+        here = self.session_screen
+        dialogs: dict[str, Callable[[], None]] = {
+            "sessions": here.action_sessions,
+            "model": here.action_models,
+            "agent": here.action_agents,
+            "help": here.action_keys,
+        }
+        for one in self.desk.commands.values():
+            needs_words = bool(one.argument) and not one.argument.startswith("[")
+            line = f"/{one.name}"
+            said = partial(self._begin_line, f"{line} ") if needs_words else partial(here.command, line)
+            yield SystemCommand(line, one.about, dialogs.get(one.name, said))
+        yield SystemCommand("theme", "choose the colours", self.search_themes)
+        yield SystemCommand("fold", "show all of every call, or less", here.view.action_fold_all)
+
+    def _begin_line(self, text: str) -> None:
+        box = self.session_screen.box
+        box.text = text
+        box.move_cursor(box.document.end)
+        box.focus()
+
+    async def action_quit(self) -> None:
+        """Leave, as by Ctrl-D."""
+        self.desk.heard("leave", "")
+
+
+class FullScreen:
+    """Where a user types, on the whole terminal."""
+
+    def __init__(self, history: TypedLines, environ: Mapping[str, str], *, mouse: bool = True) -> None:
+        self.transcript, self.asks = Transcript(), OpenAsks()
+        self._history, self._environ, self._mouse = history, environ, mouse
+        self.app: SessionApp | None = None
+
+    def display(self, *, thinking: bool) -> Display:
+        """The transcript, which shows itself."""
+        return self.transcript
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """What a command prints becomes a remark. It finds no terminal to ask on."""
+        printed = io.StringIO()
+        try:
+            with redirect_stdout(printed), redirect_stderr(printed):
+                yield
+        finally:
+            if text := printed.getvalue().rstrip():
+                self.transcript.note(text)
+
+    @asynccontextmanager
+    async def asking(self) -> AsyncIterator[None]:
+        """Nothing has to be taken off the screen: requests have a place of their own."""
+        yield
+
+    async def confirms(self, lines: Sequence[str], question: str) -> bool:
+        """Ask in a dialog."""
+        answered, agreed = anyio.Event(), False
+
+        def take(is_yes: bool | None) -> None:
+            nonlocal agreed
+            agreed = bool(is_yes)
+            answered.set()
+
+        if self.app is None:
+            return False
+        self.app.call_later(self.app.push_screen, Agreement(lines, question), take)
+        await answered.wait()
+        return agreed
+
+    async def run(self, desk: Desk) -> None:
+        """Show the session until ``close``."""
+        assert isinstance(desk, ScreenConversation), "the full screen shows whole sessions"
+        self.app = SessionApp(desk, self.asks, self._history, self._environ)
+        try:
+            await self.app.run_async(mouse=self._mouse)
+        finally:
+            self.app = None
+
+    def ready(self) -> None:
+        """Nothing: the screen looks by itself."""
+
+    def put_back(self, text: str) -> None:
+        """Put a text into an empty prompt."""
+        if self.app is not None and (box := self.app.session_screen.box) and not box.text:
+            box.text = text
+            box.move_cursor(box.document.end)
+
+    def close(self) -> None:
+        """End the application."""
+        if self.app is not None:
+            self.app.exit()

@@ -1,0 +1,130 @@
+"""The card of a request to the user, above the prompt: a permission, or the questions of a model."""
+
+import sys
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.widgets import Input, Static
+
+from turnkeeper.cli.chat.tui.asks import OpenAsk
+from turnkeeper.cli.permission_prompt import (
+    COVERED_CHARS,
+    parse_choice,
+    permission_lines,
+    question_lines,
+    ways_to_answer,
+)
+from turnkeeper.cli.request_lines import covered_by_always
+from turnkeeper.cli.screen import Screen
+from turnkeeper.model.permission import PermissionRequest, Reply
+from turnkeeper.model.question import QuestionReply, QuestionRequest
+
+ARMED_S: Final = 0.4
+"""How long a card is shown before a key can answer it: the key was meant for something else."""
+
+
+class AskCard(Vertical, can_focus=True):
+    """A permission request: y, a and n answer while the card has the focus, e takes advice for the model."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "give('once')", "once", show=False),
+        Binding("a", "give('always')", "always", show=False),
+        Binding("n", "give('reject')", "refuse", show=False),
+        Binding("e", "advise", "advice", show=False),
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+    ]
+
+    def __init__(self, ask: OpenAsk, waiting: int) -> None:
+        super().__init__(id="ask")
+        self.ask, self._waiting = ask, waiting
+        self._is_armed = False
+        self._answers: list[tuple[str, ...]] = []
+
+    def compose(self) -> ComposeResult:
+        """What is asked, how to answer, and a line to type in."""
+        with VerticalScroll(id="ask-text", can_focus=False):
+            yield Static(self._asked(), id="ask-lines")
+        yield Static("", id="ask-ways")
+        yield Input(id="ask-input")
+
+    def on_mount(self) -> None:
+        """Questions are typed; a permission is one key."""
+        self.query_one(Input).display = isinstance(self.ask.request, QuestionRequest)
+        more = f" · {self._waiting - 1} more wait" if self._waiting > 1 else ""
+        self.border_title = f"WAITING FOR YOU{more}"
+        self.set_timer(ARMED_S, self._arm)
+
+    def _arm(self) -> None:
+        """From now on keys answer, and are named."""
+        self._is_armed = True
+        self.query_one("#ask-ways", Static).update(self._ways())
+
+    def take_focus(self) -> None:
+        """Be answered now."""
+        if isinstance(self.ask.request, QuestionRequest):
+            self.query_one(Input).focus()
+        else:
+            self.focus()
+
+    def action_give(self, answer: str) -> None:
+        """Answer a permission request."""
+        if isinstance(self.ask.request, PermissionRequest) and self._is_armed:
+            match answer:
+                case "once" | "always" | "reject":
+                    self.ask.give(Reply(answer=answer))
+
+    def action_advise(self) -> None:
+        """Refuse, and tell the model what to do instead."""
+        if isinstance(self.ask.request, PermissionRequest) and self._is_armed:
+            box = self.query_one(Input)
+            box.placeholder, box.display = "refuse, and tell the model what to do instead", True
+            box.focus()
+
+    def action_move(self, by: int) -> None:
+        """Scroll what is asked."""
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take what was typed."""
+        event.stop()
+        request, typed = self.ask.request, event.value
+        if isinstance(request, PermissionRequest):
+            if typed.strip():
+                self.ask.give(Reply(answer="reject", feedback=typed.strip()))
+            return
+        if not self._is_armed:
+            return
+        chosen = parse_choice(request.questions[len(self._answers)], typed)
+        event.input.value = ""
+        if chosen is None:
+            return
+        self._answers.append(chosen)
+        if len(self._answers) == len(request.questions):
+            self.ask.give(QuestionReply(answers=tuple(self._answers)))
+        else:
+            self.query_one("#ask-lines", Static).update(self._asked())
+            self.query_one("#ask-ways", Static).update(self._ways())
+
+    def _asked(self) -> Text:
+        request = self.ask.request
+        screen = Screen(width=self.app.size.width - 8, has_colors=True, now=Screen.of(sys.stdout).now)
+        if isinstance(request, PermissionRequest):
+            lines = list(permission_lines(screen, request))
+        else:
+            lines = list(question_lines(screen, request.questions[len(self._answers)]))
+        lines += [f"  {self.ask.asked_by}"] if self.ask.asked_by else []
+        return Text("\n").join(Text.from_ansi(line) for line in lines)
+
+    def _ways(self) -> Text:
+        request = self.ask.request
+        if isinstance(request, PermissionRequest):
+            covered = covered_by_always(request)
+            always = f" ({covered})" if len(covered) <= COVERED_CHARS else ""
+            return Text(f"y once · a always{always} · n refuse · e advice · Tab the prompt", style="dim")
+        count = len(request.questions)
+        nth = f"{len(self._answers) + 1} of {count}: " if count > 1 else ""
+        return Text(f"{nth}{ways_to_answer(request.questions[len(self._answers)])} · Tab the prompt", style="dim")

@@ -1,0 +1,142 @@
+"""The conversation on the full screen: that of the chat, with the whole history of its session on the screen."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from turnkeeper.cli.chat import beginning
+from turnkeeper.cli.chat.conversation import Conversation
+from turnkeeper.cli.chat.tui.entries import Transcript
+from turnkeeper.cli.chat.tui.status import Facts
+from turnkeeper.cli.live import Live
+from turnkeeper.cli.options import local_store
+from turnkeeper.cli.screen import one_line
+from turnkeeper.cli.search import matches
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.refusal import Refusal
+from turnkeeper.run.coordinator import Outcome
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.cli.chat.typing_place import TypingPlace
+    from turnkeeper.client import Client
+    from turnkeeper.model.session import Session
+
+MESSAGES: Final = 60
+"""How many messages are read at once."""
+FOUND_MAX: Final = 40
+
+
+class FoundSession(NamedTuple):
+    """A session that can be chosen, with the text that was looked for."""
+
+    session: "Session"
+    excerpt: str
+
+
+class ScreenConversation(Conversation):
+    """A conversation whose display holds everything that was said."""
+
+    def __init__(
+        self, tk: "Turnkeeper | Client", place: "TypingPlace", live: Live, directory: Path | None, shown: Transcript
+    ) -> None:
+        super().__init__(tk, place, live, directory)
+        self.transcript = shown
+        self.older: str | None = None
+        """The cursor of the messages before those on the screen."""
+        self.offers = False
+        """Whether the user chooses a session at the beginning."""
+        self._on_screen: object = None
+        self._reading = asyncio.Lock()
+
+    @property
+    def facts(self) -> Facts:
+        """What stands above the session."""
+        session = self.session
+        agent = self.agent or (session.agent if session is not None else None) or "build"
+        window = self.choices.windows.get(self.model_name, 0)
+        return Facts(session, agent, self.model_name, self.cost, window, self.transcript.tokens)
+
+    async def refresh(self) -> None:
+        """Look again, and show the session anew if it is another one, or if something of it was undone."""
+        await super().refresh()
+        if self.state == "idle" and self._on_screen != self._key():
+            await self._show()
+
+    async def recap(self) -> None:
+        """Show the session, and go on with what of it is not finished."""
+        await self._show()
+        if self._group is not None:
+            await self.take_up()
+
+    async def take_up(self) -> None:
+        """Go on with what of the session is not finished, if the user wants it."""
+        if self.session is None or self.state != "idle":
+            return
+        found = await beginning.unfinished(self.tk, self.session)
+        if found is None:
+            return
+        self.note(found.said)
+        if found.how == "elsewhere":
+            return
+        if found.how == "ask" and not await self.place.confirms((found.said,), "Go on with it now?"):
+            self.note("It stays as it is until your next prompt.")
+            return
+        self.start(beginning.going_on(self.tk, self.session))
+        self._on_screen = None  # The turn may have begun before: its beginning is read when it has ended.
+
+    def start(self, work: Callable[[], Awaitable[Outcome]], *, shows_summary: bool = False) -> None:
+        """Show the session while ``work`` runs. What is on the screen stays."""
+        self._on_screen = self._key()
+        super().start(work, shows_summary=shows_summary)
+
+    async def load_older(self) -> bool:
+        """Read the messages before those on the screen; whether there were any."""
+        async with self._reading:
+            if self.session is None or self.older is None:
+                return False
+            page = await self.tk.messages(self.session.id, limit=MESSAGES, before=self.older)
+            self.older = page.older
+            self.transcript.add_before(page.items)
+            return bool(page.items)
+
+    async def find(self, words: str) -> list[FoundSession]:
+        """Sessions by their titles, those of this directory first; in a store also by what was said in them."""
+        where = Path(self.session.directory) if self.session is not None else self.directory
+        found: dict[str, FoundSession] = {}
+        for directory in (where, None):
+            page = await self.tk.list(directory=directory, search=words or None, limit=FOUND_MAX)
+            for one in page.items:
+                found.setdefault(one.id, FoundSession(one, ""))
+        if words.strip() and (store := local_store(self.tk)) is not None:
+            try:
+                hits = await store.search(words, limit=FOUND_MAX)
+            except Refusal:  # Half a word in quotes, for example.
+                hits = []
+            for match in await matches(store, hits, words.split(), []):
+                excerpt = next((one_line(text) for _, _, text in match.lines), "")
+                found.setdefault(match.session.id, FoundSession(match.session, excerpt))
+        return list(found.values())[:FOUND_MAX]
+
+    async def _show(self) -> None:
+        session, self._on_screen = self.session, self._key()
+        items: tuple[MessageWithParts, ...] = ()
+        self.older = None
+        if session is not None:
+            page = await self.tk.messages(session.id, limit=MESSAGES)
+            items, self.older = tuple(page.items), page.older
+            if session.revert is not None:
+                items = _before(items, session.revert.message_id)
+        self.transcript.replace(items)
+
+    def _key(self) -> object:
+        """What the screen depends on: which session, and what of it is undone."""
+        session = self.session
+        return (session.id, session.revert and session.revert.message_id) if session is not None else None
+
+
+def _before(messages: tuple[MessageWithParts, ...], message_id: str) -> tuple[MessageWithParts, ...]:
+    """The messages before one of them; all if it is not among them."""
+    places = [place for place, one in enumerate(messages) if one.info.id == message_id]
+    return messages[: places[0]] if places else messages

@@ -1,0 +1,172 @@
+"""Dialogs over a session: choose from a list, agree to something, read a text, press one more key."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from turnkeeper.cli.screen import harmless, one_line
+
+NEW: Final = ""
+"""What is chosen for a new session."""
+
+
+class Choice(NamedTuple):
+    """Something to choose, with what it is about."""
+
+    value: str
+    title: str
+    about: str = ""
+
+
+class Picker(ModalScreen[str | None]):
+    """A list that is searched while one types. Escape chooses nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("pageup", "move(-10)", show=False, priority=True),
+        Binding("pagedown", "move(10)", show=False, priority=True),
+        Binding("ctrl+n", "new", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, title: str, find: Callable[[str], Awaitable[Sequence[Choice]]], *, has_new: bool = False
+    ) -> None:
+        super().__init__()
+        self._title, self._find, self._has_new = title, find, has_new
+        self._choices: list[Choice] = []
+
+    def compose(self) -> ComposeResult:
+        """A line to type in, and the list."""
+        with Vertical(classes="dialog"):
+            yield Input(placeholder="type to search")
+            yield OptionList()
+            new = " · Ctrl-N new session" if self._has_new else ""
+            yield Static(f"Enter chooses · Esc leaves{new}", classes="keys")
+
+    def on_mount(self) -> None:
+        """Show everything."""
+        self.query_one(".dialog").border_title = self._title
+        self.query_one(OptionList).can_focus = False
+        self._search("")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Search again."""
+        self._search(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Choose what is marked."""
+        place = self.query_one(OptionList).highlighted
+        if place is not None and place < len(self._choices):
+            self.dismiss(self._choices[place].value)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Choose what was clicked on."""
+        self.dismiss(self._choices[event.option_index].value)
+
+    def action_leave(self) -> None:
+        """Choose nothing."""
+        self.dismiss(None)
+
+    def action_new(self) -> None:
+        """Begin a new session."""
+        if self._has_new:
+            self.dismiss(NEW)
+
+    def action_move(self, by: int) -> None:
+        """Mark another one."""
+        listed = self.query_one(OptionList)
+        if self._choices:
+            listed.highlighted = min(max((listed.highlighted or 0) + by, 0), len(self._choices) - 1)
+
+    def _search(self, words: str) -> None:
+        self.run_worker(self._show(words), exclusive=True)
+
+    async def _show(self, words: str) -> None:
+        self._choices = list(await self._find(words))
+        listed = self.query_one(OptionList)
+        listed.clear_options()
+        listed.add_options([Option(_line(one)) for one in self._choices])
+        listed.highlighted = 0 if self._choices else None
+
+
+class Agreement(ModalScreen[bool]):
+    """A question about some lines. Only y agrees."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", show=False),
+        Binding("n,escape,enter", "answer(False)", show=False),
+    ]
+
+    def __init__(self, lines: Sequence[str], question: str) -> None:
+        super().__init__()
+        self._lines, self._question = lines, question
+
+    def compose(self) -> ComposeResult:
+        """The lines, the question and the keys."""
+        with Vertical(classes="dialog agreement"):
+            with VerticalScroll():
+                yield Static(Text("\n").join(Text.from_ansi(line) for line in self._lines))
+            yield Static(Text(harmless(self._question), style="bold"))
+            yield Static("y yes · n no", classes="keys")
+
+    def action_answer(self, is_yes: bool) -> None:
+        """Answer."""
+        self.dismiss(is_yes)
+
+
+class Page(ModalScreen[None]):
+    """A text to read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q,f1", "leave", show=False)]
+
+    def __init__(self, title: str, lines: Sequence[str]) -> None:
+        super().__init__()
+        self._title, self._lines = title, lines
+
+    def compose(self) -> ComposeResult:
+        """The text."""
+        with Vertical(classes="dialog"):
+            with VerticalScroll():
+                yield Static(Text("\n").join(Text.from_ansi(line) for line in self._lines))
+            yield Static("Esc leaves", classes="keys")
+
+    def on_mount(self) -> None:
+        """Name it."""
+        self.query_one(".dialog").border_title = self._title
+        self.query_one(VerticalScroll).focus()
+
+    def action_leave(self) -> None:
+        """Go back."""
+        self.dismiss(None)
+
+
+class NextKey(ModalScreen[str | None]):
+    """Waits for the second key of two."""
+
+    def __init__(self, keys: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        """The keys and what they do."""
+        yield Static(" · ".join(f"{key} {about}" for key, about in self._keys), classes="next-key")
+
+    def on_key(self, event: events.Key) -> None:
+        """Take the key."""
+        event.stop()
+        self.dismiss(event.key if any(event.key == key for key, _ in self._keys) else None)
+
+
+def _line(choice: Choice) -> Text:
+    about = one_line(choice.about)
+    return Text.assemble(harmless(choice.title), *([("  " + about, "dim")] if about else []), no_wrap=True)

@@ -1,0 +1,263 @@
+"""What the full screen shows of a session: entries, folded from the calls of the feed and from stored messages.
+
+Nothing here draws. The screen asks several times a second which entries have changed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from turnkeeper.cli.feed import Display, is_settled
+from turnkeeper.cli.part_lines import file_line, source_lines
+from turnkeeper.cli.partial_text import PartialPart
+from turnkeeper.cli.plain import failure_text, retried
+from turnkeeper.cli.screen import harmless, one_line
+from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.parts import (
+    AgentPart,
+    CompactionPart,
+    FilePart,
+    ReasoningPart,
+    RetryPart,
+    SubtaskPart,
+    TextPart,
+    ToolPart,
+)
+from turnkeeper.model.parts.base import BasePart
+from turnkeeper.model.session import Tokens
+from turnkeeper.model.status import Retrying
+
+Kind: TypeAlias = Literal["prompt", "head", "text", "thought", "call", "note", "summary"]
+
+ENTRIES_MAX: Final = 2000
+"""How many entries are kept on the screen. Older ones are read again when they are wanted."""
+FOLDED: Final[frozenset[Kind]] = frozenset({"thought", "call", "summary"})
+"""Entries that can be shown briefly or whole."""
+
+
+@dataclass
+class Entry:
+    """One thing on the screen. ``text`` is what is copied."""
+
+    id: str
+    kind: Kind
+    text: str = ""
+    about: str = ""
+    part: ToolPart | None = None
+    message_id: str = ""
+    is_settled: bool = True
+    is_whole: bool = False
+    """Whether all of it is shown."""
+    blocks: list[str] = field(default_factory=list)
+    """The complete paragraphs of a text, which are drawn once."""
+    tail: str = ""
+    """The rest of a text, which may still change."""
+
+
+class Transcript(Display):
+    """The entries of a session, oldest first, and what happens in it now."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.changed: set[str] = set()
+        """The entries that were added or changed since the screen was drawn."""
+        self.is_replaced = False
+        """Whether the entries are those of another session, or were shortened, since the screen was drawn."""
+        self.added_before: list[str] = []
+        """Older entries that were added at the beginning since the screen was drawn."""
+        self.turn: AssistantMessage | None = None
+        self.waiting: Retrying | None = None
+        self.notice_text = ""
+        self.tokens: Tokens | None = None
+        """What the last request and its answer took."""
+        self._growing: dict[str, PartialPart] = {}
+        self._notes = 0
+        self._header = ""
+
+    # Calls of the feed.
+
+    def began(self, message: AssistantMessage) -> None:
+        """Show agent and model when they change."""
+        self._head(message)
+        self.turn, self.waiting = message, None
+
+    def opened(self, part: BasePart) -> None:
+        """Show an unfinished part."""
+        self.waiting = None
+        self._upsert(part)
+
+    def grew(self, part_id: str, text: str) -> None:
+        """Show text as it comes."""
+        growing, entry = self._growing.get(part_id), self.entries.get(part_id)
+        if growing is None or entry is None:
+            return
+        growing.grow(text)
+        self._take(entry, growing)
+
+    def settled(self, part: BasePart) -> None:
+        """Show a part in its last form."""
+        self._upsert(part)
+        self._growing.pop(part.id, None)
+
+    def dropped(self, part_id: str) -> None:
+        """Take a part of a failed attempt off the screen."""
+        self._growing.pop(part_id, None)
+        if self.entries.pop(part_id, None) is not None:
+            self.changed.discard(part_id)
+            self.is_replaced = True
+
+    def waits(self, status: Retrying) -> None:
+        """Show until when the next attempt waits."""
+        self.waiting = status
+
+    def ended(self, message: AssistantMessage) -> None:
+        """Nothing runs any more."""
+        self.turn = self.waiting = None
+        self.tokens = message.tokens
+
+    def prompted(self, text: str, about: str = "") -> None:
+        """Show a prompt, with what becomes of it."""
+        self._add("prompt", harmless(text), about=about)
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+        self._add("note", text)
+
+    def notice(self, text: str) -> None:
+        """Show what is happening now, above the prompt."""
+        self.notice_text = text
+
+    # Stored messages.
+
+    def replace(self, messages: Iterable[MessageWithParts]) -> None:
+        """Show these messages and nothing else."""
+        self.entries, self.changed, self.added_before = {}, set(), []
+        self._growing, self._header, self.tokens = {}, "", None
+        self.is_replaced = True
+        for one in messages:
+            self._message(one)
+        self.changed.clear()
+
+    def add_before(self, messages: Sequence[MessageWithParts]) -> None:
+        """Show older messages before the others."""
+        older = Transcript()
+        older.replace(messages)
+        new = {id: entry for id, entry in older.entries.items() if id not in self.entries}
+        self.entries = {**new, **self.entries}
+        self.added_before = [*new, *self.added_before]
+
+    def shorten(self) -> bool:
+        """Forget the oldest entries if there are too many; whether there were."""
+        excess = len(self.entries) - ENTRIES_MAX
+        if excess <= 0:
+            return False
+        for id in list(self.entries)[: excess + ENTRIES_MAX // 10]:
+            del self.entries[id]
+        self.is_replaced = True
+        return True
+
+    @property
+    def last_answer(self) -> str:
+        """The newest text of the model."""
+        return next((one.text for one in reversed(self.entries.values()) if one.kind == "text"), "")
+
+    def _message(self, message: MessageWithParts) -> None:
+        info = message.info
+        if isinstance(info, UserMessage):
+            self._prompt(message)
+            return
+        if not isinstance(info, AssistantMessage):
+            return
+        self.tokens = info.tokens if info.tokens.input or info.tokens.output else self.tokens
+        if info.summary:
+            text = "\n\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+            self._put(Entry(info.id, "summary", text, message_id=info.id))
+            return
+        self._head(info)
+        for part in message.parts:
+            self._upsert(part)
+        if info.error is not None:
+            self._put(Entry(f"{info.id}-error", "note", f"✗ {failure_text(info.error)}", message_id=info.id))
+
+    def _prompt(self, message: MessageWithParts) -> None:
+        said = [part.text for part in message.parts if isinstance(part, TextPart) and not part.synthetic]
+        files = [file_line(part) for part in message.parts if isinstance(part, FilePart)]
+        if said or files:
+            self._put(
+                Entry(
+                    message.info.id, "prompt", harmless("\n".join(said)), "\n".join(files), message_id=message.info.id
+                )
+            )
+        for part in message.parts:
+            self._mark(part)
+
+    def _mark(self, part: BasePart) -> None:
+        match part:
+            case CompactionPart():
+                text = "⋯ older history was replaced by a summary"
+            case SubtaskPart(agent=agent, description=description):
+                text = one_line(f"→ {agent}: {description}")
+            case AgentPart(name=name):
+                text = one_line(f"@ {name}")
+            case _:
+                return
+        self._put(Entry(part.id, "note", text, message_id=part.message_id))
+
+    # Entries.
+
+    def _head(self, message: AssistantMessage) -> None:
+        header = f"{message.agent} · {message.provider_id}/{message.model_id}"
+        if header != self._header:
+            self._header = header
+            self._put(Entry(f"{message.id}-head", "head", one_line(header), message_id=message.id))
+
+    def _upsert(self, part: BasePart) -> None:
+        match part:
+            case TextPart() if not part.synthetic:
+                self._text("text", part)
+            case ReasoningPart():
+                self._text("thought", part)
+            case ToolPart():
+                before = self.entries.get(part.id)
+                is_whole = before.is_whole if before is not None else False
+                output = getattr(part.state, "output", "") or getattr(part.state, "error", "")
+                self._put(Entry(part.id, "call", output, "", part, part.message_id, is_settled(part), is_whole))
+            case FilePart():
+                self._put(Entry(part.id, "note", file_line(part), message_id=part.message_id))
+            case RetryPart():
+                self._put(Entry(part.id, "note", retried(part), message_id=part.message_id))
+
+    def _text(self, kind: Kind, part: TextPart | ReasoningPart) -> None:
+        entry = self.entries.get(part.id)
+        growing = self._growing.get(part.id)
+        if entry is None or growing is None:
+            growing = self._growing[part.id] = PartialPart(part)
+            entry = Entry(part.id, kind, message_id=part.message_id)
+        if is_settled(part):
+            growing.settle(part)
+            entry.is_settled = True
+        else:
+            entry.is_settled = False
+        if isinstance(part, TextPart):
+            entry.about = "\n".join(source_lines(part))
+        self._take(entry, growing)
+        entry.text = part.text if is_settled(part) else entry.text
+        if is_settled(part):
+            self._growing.pop(part.id, None)
+
+    def _take(self, entry: Entry, growing: PartialPart) -> None:
+        """Move complete paragraphs to the blocks of an entry."""
+        if done := growing.take():
+            entry.blocks.append(done)
+        entry.tail = growing.waiting
+        entry.text = "".join([*entry.blocks, entry.tail])
+        self._put(entry)
+
+    def _add(self, kind: Kind, text: str, about: str = "") -> None:
+        self._notes += 1
+        self._put(Entry(f"{kind}-{self._notes}", kind, text, about))
+
+    def _put(self, entry: Entry) -> None:
+        self.entries[entry.id] = entry
+        self.changed.add(entry.id)

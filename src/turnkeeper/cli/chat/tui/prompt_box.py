@@ -1,0 +1,145 @@
+"""The box in which prompts are typed: several lines, what was typed before, and a menu of completions."""
+
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+from textual.widgets import OptionList, TextArea
+from textual.widgets.option_list import Option
+
+from turnkeeper.cli.chat.completion import Candidate
+from turnkeeper.cli.chat.history import TypedLines
+from turnkeeper.cli.chat.keys import Key
+from turnkeeper.cli.screen import one_line, shortened
+
+ABOUT_CELLS: Final = 60
+PLACEHOLDER: Final = "type a prompt, /command, @file or !shell command"
+KEYS: Final[dict[str, Key]] = {"enter": "enter", "ctrl+o": "ctrl-o", "ctrl+c": "ctrl-c", "ctrl+d": "ctrl-d"}
+
+
+class CompletionMenu(OptionList, can_focus=False):
+    """What can complete the text before the cursor. The box moves in it."""
+
+    def __init__(self) -> None:
+        super().__init__(id="menu")
+        self.candidates: list[Candidate] = []
+        self.is_entered = False
+        """Whether the user has moved in it, so that Enter takes what is marked."""
+
+    def offer(self, candidates: list[Candidate]) -> None:
+        """Show these."""
+        self.candidates, self.is_entered = candidates, False
+        self.clear_options()
+        width = max((len(one.text) for one in candidates), default=0)
+        for one in candidates:
+            about = shortened(one_line(one.about), ABOUT_CELLS)
+            self.add_option(Option(Text.assemble(one.text.ljust(width), (f"  {about}", "dim"), no_wrap=True)))
+        self.display = bool(candidates)
+        self.highlighted = 0 if candidates else None
+
+    def move(self, by: int) -> None:
+        """Mark the next or the previous one."""
+        self.is_entered = True
+        self.highlighted = ((self.highlighted or 0) + by) % max(len(self.candidates), 1)
+
+    def taken(self) -> Candidate | None:
+        """The marked one."""
+        return self.candidates[self.highlighted] if self.display and self.highlighted is not None else None
+
+
+class PromptBox(TextArea):
+    """Several lines of text. Keys that mean something are told to the screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    class LeftByTab(Message):
+        """The user goes to the transcript."""
+
+    class Escaped(Message):
+        """Escape was pressed, and no menu was open."""
+
+    class Wanted(Message):
+        """The text changed, so that other things can complete it."""
+
+        def __init__(self, before: str) -> None:
+            super().__init__()
+            self.before = before
+
+    def __init__(self, history: TypedLines, menu: CompletionMenu, pressed: Callable[[Key, str], None]) -> None:
+        """``pressed`` takes a key that means something by what the chat does. It is called before the next key."""
+        super().__init__(id="box", show_line_numbers=False, soft_wrap=True, compact=True, placeholder=PLACEHOLDER)
+        self._lines, self._menu, self._pressed = history, menu, pressed
+        self._typed = history.load()
+        self._place = len(self._typed)
+        self._draft = ""
+
+    def sent(self, text: str) -> None:
+        """Empty the box and keep the text for the arrow keys."""
+        self._lines.add(text)
+        if text.strip() and text[0] != " ":
+            self._typed.append(text)
+        self.text = ""
+        self._place, self._draft = len(self._typed), ""
+
+    @property
+    def before_cursor(self) -> str:
+        """The text before the cursor."""
+        row, column = self.cursor_location
+        lines = self.text.split("\n")
+        return "\n".join([*lines[:row], lines[row][:column]])
+
+    async def _on_key(self, event: events.Key) -> None:
+        if await self._handled(event.key):
+            event.prevent_default()
+            event.stop()
+
+    async def _handled(self, key: str) -> bool:
+        menu = self._menu
+        if menu.display and key in ("up", "down"):
+            menu.move(1 if key == "down" else -1)
+        elif menu.display and (key == "tab" or (key == "enter" and menu.is_entered)):
+            self._take()
+        elif menu.display and key == "escape":
+            menu.offer([])
+        elif key in KEYS:
+            self._pressed(KEYS[key], self.text)
+        elif key in ("ctrl+j", "alt+enter", "shift+enter"):
+            self.insert("\n")
+        elif key == "tab":
+            self.post_message(self.LeftByTab())
+        elif key == "escape":
+            self.post_message(self.Escaped())
+        elif key in ("up", "down"):
+            return self._recalled(-1 if key == "up" else 1)
+        else:
+            return False
+        return True
+
+    def _take(self) -> None:
+        if (one := self._menu.taken()) is None:
+            return
+        row, column = self.cursor_location
+        self.replace(one.text, (row, max(column + one.start, 0)), (row, column))
+        self._menu.offer([])
+
+    def _recalled(self, by: int) -> bool:
+        """Show what was typed before; whether the cursor was at the edge of the text."""
+        row = self.cursor_location[0]
+        if (by < 0 and row > 0) or (by > 0 and row < self.text.count("\n")):
+            return False
+        place = self._place + by
+        if not 0 <= place <= len(self._typed):
+            return True
+        if self._place == len(self._typed):
+            self._draft = self.text
+        self._place = place
+        self.text = self._typed[place] if place < len(self._typed) else self._draft
+        self.move_cursor(self.document.end)
+        return True
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Ask for completions."""
+        self.post_message(self.Wanted(self.before_cursor))

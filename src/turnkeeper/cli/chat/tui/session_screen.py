@@ -1,0 +1,354 @@
+"""The screen of a session: header, transcript, requests, prompt and footer, and what keys do in it."""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.screen import Screen as TextualScreen
+from textual.widgets import Static
+
+from turnkeeper.cli.chat.history import TypedLines
+from turnkeeper.cli.chat.keys import Key, meaning
+from turnkeeper.cli.chat.slash import KEYS, explained
+from turnkeeper.cli.chat.tui.ask_card import AskCard
+from turnkeeper.cli.chat.tui.asks import OpenAsks
+from turnkeeper.cli.chat.tui.conversation import ScreenConversation
+from turnkeeper.cli.chat.tui.dialogs import NEW, Choice, NextKey, Page, Picker
+from turnkeeper.cli.chat.tui.prompt_box import CompletionMenu, PromptBox
+from turnkeeper.cli.chat.tui.status import footer, header
+from turnkeeper.cli.chat.tui.transcript_view import TranscriptView
+from turnkeeper.cli.part_lines import subject
+from turnkeeper.cli.screen import Screen, one_line
+
+FRAMES_PER_S: Final = 15
+TWICE_S: Final = 2.0
+"""How soon a second Escape stops the turn."""
+LEADER: Final = (
+    ("l", "sessions"),
+    ("n", "new"),
+    ("f", "fork"),
+    ("u", "undo"),
+    ("r", "redo"),
+    ("c", "compact"),
+    ("m", "model"),
+    ("a", "agent"),
+    ("s", "share"),
+    ("y", "copy the answer"),
+    ("t", "theme"),
+)
+"""The letters after Ctrl-X, with what they do."""
+MORE_KEYS: Final = (
+    ("Ctrl-J", "begins a new line, too"),
+    ("Tab", "completes; else goes to the transcript and back"),
+    ("j, k", "in the transcript: the next and the previous entry"),
+    ("o, O", "in the transcript: all of a call or thought, or of every one"),
+    ("c, f", "in the transcript: copy an entry; fork before it"),
+    ("PgUp, PgDn, End", "scroll; at the beginning, older messages are read"),
+    ("Esc Esc", "stops the turn"),
+    ("y, a, n, e", "on a request: once, always, refuse, advice"),
+    ("F2, F3, F4", "sessions, models, agents"),
+    ("Ctrl-P", "every command, and the themes"),
+    ("Ctrl-X", f"then {', '.join(f'{key} {about}' for key, about in LEADER)}"),
+)
+
+
+class SessionScreen(TextualScreen[None]):
+    """One session on the whole terminal."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1", "keys", "keys", priority=True),
+        Binding("f2", "sessions", "sessions", priority=True),
+        Binding("f3", "models", "models", priority=True),
+        Binding("f4", "agents", "agents", priority=True),
+        Binding("ctrl+x", "leader", "more", priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
+        Binding("ctrl+end", "follow", show=False, priority=True),
+        Binding("ctrl+c", "pressed('ctrl+c')", show=False),
+        Binding("ctrl+d", "pressed('ctrl+d')", show=False),
+        Binding("tab", "turn", show=False, priority=False),
+        Binding("shift+tab", "turn", show=False),
+        Binding("escape,i", "box", show=False),
+    ]
+
+    def __init__(self, desk: ScreenConversation, asks: OpenAsks, history: TypedLines) -> None:
+        super().__init__()
+        self.desk, self._asks = desk, asks
+        self._menu = CompletionMenu()
+        self.box = PromptBox(history, self._menu, self.pressed)
+        self.view = TranscriptView(desk.transcript, self._plain_screen)
+        self._head, self._foot = Static(id="head"), Static(id="foot")
+        self._pill, self._notice = Static(id="pill"), Static(id="notice")
+        self._card: AskCard | None = None
+        self._escaped_at = self._began_at = -TWICE_S
+        self._ticked = 0
+        self._lines: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """Everything, from the top to the bottom."""
+        yield self._head
+        yield self.view
+        yield self._pill
+        with Vertical(id="dock"):
+            yield self._notice
+            yield self._menu
+            yield self.box
+        yield self._foot
+
+    def on_mount(self) -> None:
+        """Draw what has changed, several times a second."""
+        self._menu.offer([])
+        self.box.focus()
+        self.desk.transcript.is_replaced = True
+        self.sync()
+        self.set_interval(1 / FRAMES_PER_S, self.sync)
+        if self.desk.offers:
+            self.action_sessions()
+        else:
+            self.run_worker(self.desk.guarded(self.desk.take_up))
+
+    # Drawing.
+
+    def sync(self) -> None:
+        """Draw what has changed."""
+        second = int(time.monotonic())
+        is_tick, self._ticked = second != self._ticked, second
+        self.view.sync(is_tick=is_tick)
+        self._sync_asks()
+        if self.desk.state == "idle":
+            self._began_at = time.monotonic()
+        width = self.size.width - 2
+        if width < 1:
+            return
+        seconds = int(time.monotonic() - self._began_at)
+        unseen = self.view.unseen if not self.view.is_following else 0
+        notice = self._notice_text()
+        doing = self._doing()
+        lines = (self.desk.facts, self.desk.state, doing, seconds, unseen, self.view.is_following, notice, width)
+        if lines == self._lines:
+            return
+        self._lines = lines
+        self._head.update(header(self.desk.facts, width))
+        self._foot.update(footer(self.desk.state, doing, seconds, width))
+        self._pill.display = not self.view.is_following
+        self._pill.update(f"{unseen} new below · Ctrl-End" if unseen else "Ctrl-End follows")
+        self._notice.display = bool(notice)
+        self._notice.update(notice)
+
+    def on_resize(self, event: Resize) -> None:
+        """Lines that are cut to a width are cut anew."""
+        self.view.redraw()
+
+    def _notice_text(self) -> str:
+        shown = self.desk.transcript
+        if shown.waiting is not None:
+            left = max(0, shown.waiting.next / 1000 - time.time())
+            return one_line(f"trying again in {left:.0f} s: {shown.waiting.message}")
+        if time.monotonic() - self._escaped_at < TWICE_S and self.desk.state == "running":
+            return "Esc again stops the turn"
+        return shown.notice_text
+
+    def _doing(self) -> str:
+        shown = self.desk.transcript
+        for one in reversed(shown.entries.values()):
+            if one.part is not None and not one.is_settled:
+                return one_line(f"{one.part.tool} {subject(one.part)}")
+        return one_line(shown.turn.model_id) if shown.turn is not None else ""
+
+    def _plain_screen(self, width: int) -> Screen:
+        here = Screen.of(sys.__stdout__ or sys.stdout)
+        return Screen(width=width, has_colors=True, now=here.now, home=here.home)
+
+    # Requests.
+
+    def _sync_asks(self) -> None:
+        first = self._asks.waiting[0] if self._asks.waiting else None
+        if (self._card.ask if self._card is not None else None) is first:
+            return
+        if self._card is not None:
+            if self._card.has_focus_within:
+                self.box.focus()  # Before it goes, or an entry of the transcript would get the focus.
+            self._card.remove()
+            self._card = None
+        if first is not None:
+            self._card = AskCard(first, len(self._asks.waiting))
+            self.mount(self._card, before=self.query_one("#dock"))
+            self.app.bell()
+            if not self.box.text.strip():  # A card never takes the focus from somebody who types.
+                self.call_after_refresh(self._card.take_focus)
+
+    # Keys.
+
+    def pressed(self, key: Key, text: str) -> None:
+        """A key that means something by what the chat is doing."""
+        match means := meaning(key, self.desk.state, has_text=bool(text.strip())):
+            case "nothing":
+                return
+            case "clear":
+                self.box.text = ""
+            case "delete":
+                self.box.action_delete_right()
+            case "send" | "steer" | "queue":
+                self.box.sent(text)
+                self.view.action_follow()
+                self.desk.heard(means, text)
+            case _:
+                self.desk.heard(means, "")
+
+    def on_prompt_box_left_by_tab(self, event: PromptBox.LeftByTab) -> None:
+        """Go on to the request, or to the transcript."""
+        self.action_turn()
+
+    def on_prompt_box_escaped(self, event: PromptBox.Escaped) -> None:
+        """The second Escape stops the turn."""
+        if self.desk.state != "running":
+            return
+        now = time.monotonic()
+        if now - self._escaped_at < TWICE_S:
+            self._escaped_at = -TWICE_S
+            self.desk.heard("stop", "")
+        else:
+            self._escaped_at = now
+
+    def on_prompt_box_wanted(self, event: PromptBox.Wanted) -> None:
+        """Complete what is typed."""
+        self.run_worker(self._complete(event.before), exclusive=True, group="complete")
+
+    async def _complete(self, before: str) -> None:
+        found = await self.desk.complete(before) if before.startswith("/") or "@" in before else []
+        if before == self.box.before_cursor:
+            self._menu.offer(found)
+
+    def action_pressed(self, key: str) -> None:
+        """A key of the prompt, pressed elsewhere."""
+        self.box.focus()
+        if key == "ctrl+c":
+            self.pressed("ctrl-c", self.box.text)
+        elif not self.box.text:
+            self.pressed("ctrl-d", "")
+
+    def action_turn(self) -> None:
+        """Go from the prompt to a request, to the transcript, and back."""
+        if self.box.has_focus and self._card is not None:
+            self._card.take_focus()
+        elif self.box.has_focus or (self._card is not None and self._card.has_focus_within):
+            self.view.action_step(1)
+        else:
+            self.action_box()
+
+    def action_box(self) -> None:
+        """Go to the prompt."""
+        self.box.focus()
+
+    def action_page(self, direction: int) -> None:
+        """Scroll the transcript."""
+        self.view.page(direction)
+
+    def action_follow(self) -> None:
+        """Go to the end of the transcript."""
+        self.view.action_follow()
+
+    def on_transcript_view_older_wanted(self, event: TranscriptView.OlderWanted) -> None:
+        """Read older messages."""
+        self.run_worker(self.desk.guarded(self._older), exclusive=True, group="older")
+
+    async def _older(self) -> None:
+        await self.desk.load_older()
+
+    def on_transcript_view_chosen(self, event: TranscriptView.Chosen) -> None:
+        """Copy an entry, or fork before it."""
+        match event.key:
+            case "copy":
+                self.app.copy_to_clipboard(event.entry.text)
+                self.app.notify("copied")
+            case "fork" if event.entry.message_id:
+                self.command(f"/fork {event.entry.message_id}")
+
+    # Dialogs.
+
+    def command(self, line: str) -> None:
+        """Carry out a slash command, as if it was typed."""
+        self.view.action_follow()
+        self.desk.heard("send", line)
+
+    def action_keys(self) -> None:
+        """Show the keys and the slash commands."""
+        screen = self._plain_screen(max(min(self.size.width - 12, 90), 20))
+        commands = [(f"/{one.name} {one.argument}".rstrip(), one.about) for one in sorted(self.desk.commands.values())]
+        lines = [*explained(screen, [*KEYS, *MORE_KEYS]), "", *explained(screen, commands)]
+        self.app.push_screen(Page("keys and commands", lines))
+
+    def action_sessions(self) -> None:
+        """Choose a session."""
+        self.app.push_screen(Picker("sessions", self._sessions, has_new=True), self._chose_session)
+
+    def action_models(self) -> None:
+        """Choose a model."""
+        self._pick("models", self.desk.choices.models, "/model")
+
+    def action_agents(self) -> None:
+        """Choose an agent."""
+        self._pick("agents", self.desk.choices.agents, "/agent")
+
+    def action_leader(self) -> None:
+        """Take one more key."""
+        self.app.push_screen(NextKey(LEADER), self._led)
+
+    def _led(self, key: str | None) -> None:
+        match dict(LEADER).get(key or ""):
+            case "sessions":
+                self.action_sessions()
+            case "model":
+                self.action_models()
+            case "agent":
+                self.action_agents()
+            case "theme":
+                self.app.search_themes()
+            case "copy the answer":
+                self.app.copy_to_clipboard(self.desk.transcript.last_answer)
+                self.app.notify("copied")
+            case str() as name:
+                self.command(f"/{name}")
+
+    async def _sessions(self, words: str) -> Sequence[Choice]:
+        screen = self._plain_screen(80)
+        here = str(self.desk.directory) if self.desk.directory is not None else ""
+        return [
+            Choice(
+                one.session.id,
+                one_line(one.session.title),
+                "  ".join(
+                    filter(
+                        None,
+                        (
+                            screen.ago(one.session.time.updated),
+                            screen.path(one.session.directory) if one.session.directory != here else "",
+                            one.excerpt,
+                        ),
+                    )
+                ),
+            )
+            for one in await self.desk.find(words)
+        ]
+
+    def _chose_session(self, chosen: str | None) -> None:
+        if chosen == NEW:
+            self.command("/new")
+        elif chosen is not None:
+            self.command(f"/sessions {chosen}")
+
+    def _pick(self, title: str, values: Mapping[str, str], command: str) -> None:
+        async def find(words: str) -> Sequence[Choice]:
+            wanted = words.lower().split()
+            return [
+                Choice(name, name, about)
+                for name, about in values.items()
+                if all(word in f"{name} {about}".lower() for word in wanted)
+            ]
+
+        self.app.push_screen(Picker(title, find), lambda name: self.command(f"{command} {name}") if name else None)

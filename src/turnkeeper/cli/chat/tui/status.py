@@ -1,0 +1,82 @@
+"""The lines above and below a session: title, model, window, cost; what runs; the keys. Pure functions."""
+
+from typing import NamedTuple
+
+from rich.text import Text
+
+from turnkeeper.cli.chat.keys import State, hints
+from turnkeeper.cli.screen import cells, money, one_line, shortened
+from turnkeeper.model.session import Session, Tokens
+
+GAP = " · "
+BAR = 8
+LEAST = 24
+"""How many columns what happens now gets, before keys are left out for it."""
+FULL_PERCENT = 80
+"""From here on the meter of the window warns."""
+
+
+class Facts(NamedTuple):
+    """What is known of the session."""
+
+    session: Session | None
+    agent: str
+    model: str
+    cost: float
+    window: int
+    """The context window of the model, in tokens; 0 if it is unknown."""
+    tokens: Tokens | None
+
+
+def header(facts: Facts, width: int) -> Text:
+    """Title, agent and model at the left; window, cost and changed lines at the right; as much as fits."""
+    right = [part for part in (_window(facts), _cost(facts), _changes(facts)) if part is not None]
+    ended = Text(GAP).join(right)
+    title = one_line(facts.session.title) if facts.session is not None else "new session"
+    left = [title, facts.agent, facts.model]
+    while len(left) > 1 and sum(map(cells, left)) + len(GAP) * (len(left) - 1) + 2 + ended.cell_len > width:
+        left.pop(1 if len(left) == 3 else -1)  # The agent goes first, then the model.
+    room = max(width - ended.cell_len - 2, 8)
+    begun = Text(shortened(GAP.join(filter(None, left)), room), style="bold")
+    return Text.assemble(begun, " " * max(width - begun.cell_len - ended.cell_len, 2), ended)
+
+
+def window_percent(tokens: Tokens | None, window: int) -> int | None:
+    """How full the context window is after the last answer; None if that is not known."""
+    if tokens is None or not window:
+        return None
+    used = tokens.input + tokens.cache.read + tokens.cache.write + tokens.output
+    return min(round(100 * used / window), 100)
+
+
+def _window(facts: Facts) -> Text | None:
+    percent = window_percent(facts.tokens, facts.window)
+    if percent is None:
+        return None
+    filled = round(BAR * percent / 100)
+    style = "yellow" if percent >= FULL_PERCENT else ""
+    return Text(f"window {percent} % {'━' * filled}{'─' * (BAR - filled)}", style=style)
+
+
+def _cost(facts: Facts) -> Text | None:
+    return Text(money(facts.cost)) if facts.session is not None else None
+
+
+def _changes(facts: Facts) -> Text | None:
+    changed = facts.session.summary if facts.session is not None else None
+    if changed is None or not changed.files:
+        return None
+    return Text.assemble((f"+{changed.additions:,}", "green"), " ", (f"-{changed.deletions:,}", "red"))
+
+
+def footer(state: State, doing: str, seconds: float, width: int) -> Text:
+    """What happens now at the left, the keys at the right."""
+    words = f"{state} {seconds:.0f} s  {doing}" if state != "idle" else doing
+    known = hints(state)
+    for keys in (f"{known} · Ctrl-P commands · F1 keys", f"{known} · F1 keys", known, "F1 keys", ""):
+        room = width - cells(keys) - 2
+        if room >= min(cells(words), LEAST):
+            break
+    left = shortened(words, max(room, 0)) if words else ""
+    gap = " " * max(width - cells(left) - cells(keys), 1)
+    return Text.assemble((left, "yellow" if state != "idle" else "dim"), gap, (keys, "dim"))

@@ -1,0 +1,235 @@
+"""The transcript on the screen: a row for each entry. It follows the end until the user moves up."""
+
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.message import Message
+from textual.widgets import Static
+
+from turnkeeper.cli.chat.tui.drawing import drawn
+from turnkeeper.cli.chat.tui.entries import FOLDED, Entry, Transcript
+from turnkeeper.cli.prose import Prose
+from turnkeeper.cli.screen import Screen
+
+MARGIN: Final = 4
+"""Columns that the scroll bar and the margins of rows take."""
+
+
+class Row(Vertical, can_focus=True):
+    """An entry. A text has a widget for each of its blocks, the others have one."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(classes=entry.kind)
+        self.entry = entry
+        self._last = Static(classes="last")
+        self._blocks = 0
+
+    def compose(self) -> ComposeResult:
+        """What does not change any more, and the rest."""
+        if self.entry.kind == "text":
+            self._blocks = len(self.entry.blocks)
+            yield from (Static(Prose(block), classes="block") for block in self.entry.blocks)
+        yield self._last
+
+    def draw(self, screen: Screen) -> None:
+        """Draw what has changed."""
+        entry = self.entry
+        if entry.kind != "text":
+            self._last.update(drawn(entry, screen))
+            return
+        new = entry.blocks[self._blocks :]
+        if new and self.is_mounted:
+            self._blocks = len(entry.blocks)
+            self.mount_all([Static(Prose(block), classes="block") for block in new], before=self._last)
+        rest = Prose(entry.tail) if entry.tail.strip() else Text(entry.about, style="dim")
+        self._last.display = bool(entry.tail.strip() or entry.about)
+        self._last.update(rest)
+
+
+class TranscriptView(VerticalScroll):
+    """The rows of a transcript."""
+
+    class OlderWanted(Message):
+        """The user is at the beginning and wants to see what was before."""
+
+    class Chosen(Message):
+        """A key was pressed for an entry."""
+
+        def __init__(self, key: str, entry: Entry) -> None:
+            super().__init__()
+            self.key, self.entry = key, entry
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "step(1)", "next", show=False),
+        Binding("k,up", "step(-1)", "previous", show=False),
+        Binding("o,enter", "fold", "fold", show=False),
+        Binding("O", "fold_all", "fold all", show=False),
+        Binding("g,home", "begin", "beginning", show=False),
+        Binding("G,end", "follow", "end", show=False),
+        Binding("c", "choose('copy')", "copy", show=False),
+        Binding("f", "choose('fork')", "fork", show=False),
+    ]
+
+    def __init__(self, transcript: Transcript, screen_of: Callable[[int], Screen]) -> None:
+        super().__init__(id="transcript")
+        self._transcript, self._screen_of = transcript, screen_of
+        self._rows: dict[str, Row] = {}
+        self.is_following = True
+        self.unseen = 0
+        """How many entries came since the user moved up."""
+
+    # Drawing.
+
+    def sync(self, *, is_tick: bool) -> None:
+        """Draw what has changed since the last time; on a tick also what depends on the time."""
+        shown = self._transcript
+        if self.is_following:
+            shown.shorten()
+        if shown.is_replaced:
+            self._replace()
+        if shown.added_before:
+            self._add_before()
+        changed, shown.changed = shown.changed, set()
+        if is_tick:
+            changed |= {
+                row.entry.id for row in self._rows.values() if row.entry.kind == "call" and not row.entry.is_settled
+            }
+        if changed:
+            self._draw([one for id, one in shown.entries.items() if id in changed])
+
+    def redraw(self) -> None:
+        """Draw everything again, for another width."""
+        self._transcript.changed |= {row.entry.id for row in self._rows.values() if row.entry.kind != "text"}
+
+    def _draw(self, entries: list[Entry]) -> None:
+        screen, new = self._current(), []
+        for entry in entries:
+            row = self._rows.get(entry.id)
+            if row is None:
+                row = self._rows[entry.id] = Row(entry)
+                new.append(row)
+            row.entry = entry
+            row.draw(screen)
+        if new:
+            self.mount_all(new)
+            self.unseen += 0 if self.is_following else len(new)
+        if self.is_following:
+            self.scroll_end(animate=False)
+
+    def _replace(self) -> None:
+        shown, screen = self._transcript, self._current()
+        shown.is_replaced, shown.changed, shown.added_before = False, set(), []
+        self._rows = {id: Row(entry) for id, entry in shown.entries.items()}
+        for row in self._rows.values():
+            row.draw(screen)
+        self.remove_children()
+        self.mount_all(self._rows.values())
+        self.action_follow()
+
+    def _add_before(self) -> None:
+        shown, screen = self._transcript, self._current()
+        new = {id: Row(shown.entries[id]) for id in shown.added_before if id in shown.entries}
+        shown.added_before = []
+        for row in new.values():
+            row.draw(screen)
+        first = next(iter(self._rows.values()), None)
+        self._rows = {**new, **self._rows}
+        self.mount_all(new.values(), before=0)
+        if first is not None:  # What the user reads stays where it is.
+            self.call_after_refresh(self.scroll_to_widget, first, animate=False, top=True)
+
+    def _current(self) -> Screen:
+        return self._screen_of(max((self.size.width or 80) - MARGIN, 20))
+
+    # Following.
+
+    def action_follow(self) -> None:
+        """Go to the end, and stay there."""
+        self.is_following, self.unseen = True, 0
+        self.scroll_end(animate=False)
+
+    def action_begin(self) -> None:
+        """Go to the beginning, or ask for what was before it."""
+        self.is_following = False
+        if self.scroll_y <= 0:
+            self.post_message(self.OlderWanted())
+        self.scroll_home(animate=False)
+
+    def page(self, direction: int) -> None:
+        """Move by a page."""
+        if direction > 0:
+            self.scroll_page_down(animate=False)
+            self.call_after_refresh(self._followed)
+            return
+        self.is_following = False
+        if self.scroll_y <= 0:
+            self.post_message(self.OlderWanted())
+        self.scroll_page_up(animate=False)
+
+    def _followed(self) -> None:
+        if self.scroll_y >= self.max_scroll_y:
+            self.action_follow()
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel moved up."""
+        self.is_following = False
+        if self.scroll_y <= 0:
+            self.post_message(self.OlderWanted())
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel moved down, perhaps to the end."""
+        self.call_after_refresh(self._followed)
+
+    # Entries.
+
+    def action_step(self, by: int) -> None:
+        """Look at the next or the previous entry."""
+        rows = list(self._rows.values())
+        if not rows:
+            return
+        here = self.app.focused
+        place = rows.index(here) + by if isinstance(here, Row) and here in rows else len(rows) - 1
+        if place < 0:
+            self.action_begin()
+        elif place >= len(rows):
+            self.action_follow()
+        else:
+            self.is_following = False
+            rows[place].focus()
+
+    def action_fold(self) -> None:
+        """Show all of an entry, or less."""
+        if isinstance(row := self.app.focused, Row):
+            self._fold(row)
+
+    def action_fold_all(self) -> None:
+        """Show all of every call, or less of each."""
+        folded = [row for row in self._rows.values() if row.entry.kind in FOLDED]
+        whole = not any(row.entry.is_whole for row in folded)
+        for row in folded:
+            row.entry.is_whole = whole
+            row.draw(self._current())
+
+    def action_choose(self, key: str) -> None:
+        """Do something with an entry."""
+        if isinstance(row := self.app.focused, Row):
+            self.post_message(self.Chosen(key, row.entry))
+
+    def on_click(self, event: Click) -> None:
+        """Fold what was clicked on."""
+        widget = event.widget
+        while widget is not None and not isinstance(widget, Row):
+            widget = widget.parent if isinstance(widget.parent, Static | Vertical) else None
+        if isinstance(widget, Row) and widget.entry.kind in FOLDED:
+            self.is_following = False  # What was clicked on stays where it is.
+            self._fold(widget)
+
+    def _fold(self, row: Row) -> None:
+        if row.entry.kind in FOLDED:
+            row.entry.is_whole = not row.entry.is_whole
+            row.draw(self._current())

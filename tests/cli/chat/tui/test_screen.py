@@ -1,0 +1,182 @@
+"""What the full screen does, driven without a terminal: the real application on a real store."""
+
+import anyio
+from screen_pilot import driven
+from textual.widgets import Input, OptionList, Static
+from workshop import Shop
+
+from turnkeeper.app import Turnkeeper
+from turnkeeper.cli.chat.tui.ask_card import AskCard
+from turnkeeper.cli.chat.tui.conversation import MESSAGES, ScreenConversation
+from turnkeeper.cli.chat.tui.dialogs import Agreement, Page, Picker
+from turnkeeper.cli.chat.tui.transcript_view import Row
+from turnkeeper.model.event import MessageRecorded
+from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.parts import TextPart
+from turnkeeper.model.parts.base import Span
+
+
+async def newest(desk: ScreenConversation) -> None:
+    [desk.session, *_] = (await desk.tk.list(limit=1)).items
+
+
+async def test_a_prompt_is_answered_and_drawn(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("read tides.py")
+        await seen.until(lambda: "has 2 lines" in "".join(seen.texts("text")))
+        await seen.rests()
+        rows = list(seen.screen.view.query(Row))
+        assert [row.entry.id for row in rows] == list(seen.desk.transcript.entries)
+        assert [one.kind for one in seen.desk.transcript.entries.values()].count("call") == 1
+
+
+async def test_a_text_is_drawn_block_by_block(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        shown = seen.desk.transcript
+        part = TextPart(id="prt_9", session_id="s", message_id="m", text="", time=Span(start=1))
+        shown.opened(part)
+        shown.grew("prt_9", "One.\n\nTwo")
+        await seen.until(lambda: len(seen.screen.view.query(".block")) == 1)
+        first = seen.screen.view.query(".block").first()
+        shown.grew("prt_9", " three.\n\nFour")
+        await seen.until(lambda: len(seen.screen.view.query(".block")) == 2)
+        assert seen.screen.view.query(".block").first() is first
+        shown.settled(part.but(text="One.\n\nTwo three.\n\nFour.", time=Span(start=1, end=2)))
+        await seen.until(lambda: len(seen.screen.view.query(".block")) == 3)
+
+
+async def test_a_key_before_its_time_answers_no_request(shop: Shop) -> None:
+    shop.configure(permission={"bash": "ask"})
+    async with driven(shop) as seen:
+        await seen.says("run `echo hi`")
+        await seen.until(lambda: bool(seen.screen.query(AskCard)))
+        card = seen.screen.query_one(AskCard)
+        card._is_armed = False
+        card.action_give("once")
+        assert not card.ask.is_answered.is_set()
+        await seen.until(lambda: card.has_focus and card._is_armed)
+        await seen.pilot.press("y")
+        await seen.rests()
+        assert any("echo hi" in str(one.part) for one in seen.desk.transcript.entries.values())
+        assert not seen.screen.query(AskCard)
+
+
+async def test_advice_refuses_and_is_told_to_the_model(shop: Shop) -> None:
+    shop.configure(permission={"bash": "ask"})
+    async with driven(shop) as seen:
+        await seen.says("run `echo hi`")
+        await seen.until(lambda: bool(seen.screen.query(AskCard)))
+        card = seen.screen.query_one(AskCard)
+        await seen.until(lambda: card.has_focus and card._is_armed)
+        await seen.pilot.press("e")
+        await seen.until(lambda: card.query_one(Input).has_focus)
+        card.query_one(Input).value = "use printf"
+        await seen.pilot.press("enter")
+        await seen.until(lambda: not seen.screen.query(AskCard))
+        await seen.until(lambda: any("use printf" in text for text in seen.texts("call")))
+
+
+async def test_the_transcript_follows_until_the_user_moves_up(shop: Shop) -> None:
+    async with driven(shop, size=(60, 14)) as seen:
+        for _ in range(3):
+            await seen.says("list the files")
+            await seen.until(lambda: seen.texts("prompt"))
+            await seen.rests()
+        view = seen.screen.view
+        await seen.until(lambda: view.max_scroll_y > 0 and view.scroll_y == view.max_scroll_y)
+        await seen.pilot.press("pageup")
+        await seen.until(lambda: view.scroll_y < view.max_scroll_y)
+        stays = view.scroll_y
+        seen.desk.note("a remark below")
+        await seen.until(lambda: view.unseen == 1)
+        await seen.pilot.pause()
+        assert (view.scroll_y, view.is_following) == (stays, False)
+        await seen.pilot.press("ctrl+end")
+        await seen.until(lambda: view.scroll_y == view.max_scroll_y)
+        assert (view.unseen, view.is_following) == (0, True)
+
+
+async def test_older_messages_are_read_at_the_beginning(shop: Shop) -> None:
+    async def long(desk: ScreenConversation) -> None:
+        assert isinstance(desk.tk, Turnkeeper)
+        desk.session = await desk.tk.create(title="Long")
+        for number in range(MESSAGES + 10):
+            message = UserMessage(
+                id=f"msg_{number:026}",
+                session_id=desk.session.id,
+                time=MessageTime(created=number),
+                agent="build",
+                model=ModelChoice(provider_id="offline", model_id="tk-1"),
+            )
+            part = TextPart(
+                id=f"prt_{number:026}", session_id=desk.session.id, message_id=message.id, text=f"prompt {number}"
+            )
+            await desk.tk.store.journal.append(desk.session.id, MessageRecorded(message=message, parts=(part,)))
+
+    async with driven(shop, before=long) as seen:
+        assert seen.texts("prompt")[0] == "prompt 10"
+        await seen.pilot.press("tab")
+        await seen.pilot.press("home", "home")
+        await seen.until(lambda: seen.texts("prompt") == [f"prompt {number}" for number in range(MESSAGES + 10)])
+        assert seen.desk.older is None
+        await seen.until(lambda: len(seen.screen.view.query(Row)) == len(seen.desk.transcript.entries))
+
+
+async def test_sessions_are_found_by_what_was_said(shop: Shop) -> None:
+    await anyio.to_thread.run_sync(shop.run, "read tides.py")
+    await anyio.to_thread.run_sync(shop.run, "read README.md")
+    async with driven(shop) as seen:
+        await seen.pilot.press("f2")
+        await seen.until(lambda: isinstance(seen.app.screen, Picker))
+        listed = seen.app.screen.query_one(OptionList)
+        await seen.until(lambda: listed.option_count == 2)
+        await seen.pilot.press(*"lines")
+        await seen.until(lambda: listed.option_count == 1)
+        await seen.pilot.press("enter")
+        await seen.until(lambda: seen.desk.session is not None and seen.desk.session.title == "Read tides.py")
+        await seen.until(lambda: seen.texts("prompt") == ["read tides.py"])
+
+
+async def test_an_undo_that_is_not_agreed_to_changes_nothing(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("replace `100` with `60` in tides.py")
+        await seen.until(lambda: "60" in (shop.project / "tides.py").read_text())
+        await seen.rests()
+        await seen.pilot.press("ctrl+x", "u")
+        await seen.until(lambda: isinstance(seen.app.screen, Agreement))
+        await seen.pilot.press("enter")
+        await seen.until(lambda: any("nothing was changed" in text for text in seen.texts("note")))
+        assert "60" in (shop.project / "tides.py").read_text()
+
+
+async def test_help_lists_every_key_and_command(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.pilot.press("f1")
+        await seen.until(lambda: isinstance(seen.app.screen, Page))
+        shown = str(seen.app.screen.query(Static).first().render())
+        for word in ("Ctrl-X", "Esc Esc", "/undo", "/fork"):
+            assert word in shown
+
+
+async def test_the_palette_offers_every_slash_command(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        offered = {one.title for one in seen.app.get_system_commands(seen.screen)}
+        assert {f"/{name}" for name in seen.desk.commands} <= offered
+
+
+async def test_a_theme_is_remembered(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        seen.app.theme = "turnkeeper-light"
+        await seen.pilot.pause()
+    async with driven(shop) as seen:
+        assert seen.app.theme == "turnkeeper-light"
+
+
+async def test_what_was_typed_comes_back_by_the_arrow_keys(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("/cost")
+        await seen.says("/help")
+        await seen.pilot.press("up", "up")
+        assert seen.screen.box.text == "/cost"
+        await seen.pilot.press("down", "down")
+        assert seen.screen.box.text == ""

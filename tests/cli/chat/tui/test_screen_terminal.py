@@ -1,0 +1,232 @@
+"""The full screen as its user sees it, on a real terminal."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from cli_store import command, tk
+from pane import Pane
+from workshop import Shop
+
+Opens = Callable[..., AbstractContextManager[Pane]]
+IDLE = r"F1 keys"
+RUNNING = r"running \d+ s"
+
+
+def says(at: Pane, text: str, *keys: str) -> None:
+    at.types(text)
+    at.presses(*(keys or ("Enter",)))
+
+
+def prompts(shop: Shop) -> list[str]:
+    """What users said in the newest session."""
+    [newest, *_] = shop.sessions()
+    return [
+        part["text"]
+        for one in shop.messages(newest["id"])
+        if one["info"]["role"] == "user"
+        for part in one["parts"]
+        if part["type"] == "text" and not part.get("synthetic")
+    ]
+
+
+@contextmanager
+def serving(shop: Shop) -> Iterator[str]:
+    with subprocess.Popen(
+        command("serve", "--port", "0", "--json"),
+        cwd=shop.project,
+        env=shop.environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as started:
+        assert started.stdout is not None
+        try:
+            yield json.loads(started.stdout.readline())["url"]
+        finally:
+            started.terminate()
+            started.wait(60)
+
+
+def test_without_arguments_a_terminal_gets_the_full_screen(shop: Shop, opens: Opens) -> None:
+    with opens() as at:
+        at.shows("new session", IDLE, "No model has a key, so the offline model answers")
+        says(at, "read tides.py")
+        at.shows("» read tides.py", "> build · offline/tk-1", "→ read tides.py", "tides.py has 2 lines", "window")
+        at.presses("C-d")
+        at.shows("go on with: tk", "exit code 0")
+    assert prompts(shop) == ["read tides.py"]
+
+
+def test_a_session_is_chosen_from_the_list_and_shown_with_its_history(shop: Shop, opens: Opens) -> None:
+    shop.run("read tides.py")
+    shop.run("read README.md")
+    with opens() as at:
+        at.shows("sessions", "Read tides.py", "Read README.md")
+        at.types("lines")  # A word of an answer, and of no title.
+        at.hides("Read README.md")
+        at.presses("Enter")
+        at.shows("» read tides.py", "has 2 lines", IDLE)
+        at.hides("type to search")
+        says(at, "list the files")
+        at.shows("» list the files", IDLE)
+        says(at, "/quit")
+        at.shows("exit code 0")
+    assert len(shop.sessions()) == 2
+
+
+def test_a_request_is_answered_by_a_key_with_its_diff_on_the_screen(shop: Shop, opens: Opens) -> None:
+    shop.configure(permission={"edit": "ask"})
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        says(at, "replace `100` with `60` in tides.py")
+        at.shows("WAITING FOR YOU", r"2 \+     return minutes / 60", "y once")
+        at.presses("y")
+        at.shows(r"± edit tides.py  \+1 -1")
+        at.hides("WAITING")
+        at.presses("C-d")
+        at.shows("exit code 0")
+    assert "60" in (shop.project / "tides.py").read_text()
+
+
+def test_who_types_is_not_disturbed_by_a_request(shop: Shop, opens: Opens) -> None:
+    shop.configure(permission={"bash": "ask"})
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        says(at, "run `echo yes`")
+        at.types("yyy")
+        at.shows("WAITING FOR YOU", "yyy", "y once")
+        at.presses("Tab", "n")
+        at.shows("refused")
+        at.hides("WAITING")
+        assert "yyy" in at.screen()
+
+
+def test_a_running_turn_is_steered_queued_and_stopped(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        says(at, "run `until test -e go; do sleep 0.05; done`")
+        at.shows(RUNNING, r"running \d+ s", "Enter steers")
+        says(at, "read tides.py")
+        at.shows("steers: the model reads it before its next step")
+        says(at, "read README.md", "C-o")
+        at.shows("queued: sent when this answer is complete")
+        (shop.project / "go").touch()
+        at.shows("tides.py has 2 lines", "README.md has 1 line")
+        says(at, "run `sleep 600`")
+        at.shows(RUNNING, "sleep 600")
+        at.presses("Escape")
+        at.shows("Esc again stops the turn")
+        at.presses("Escape")
+        at.shows("stopped")
+        at.presses("C-d")
+        at.shows("exit code 0")
+    assert prompts(shop)[:3] == ["run `until test -e go; do sleep 0.05; done`", "read tides.py", "read README.md"]
+
+
+def test_undo_shows_what_becomes_of_files_and_redo_brings_them_back(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        says(at, "replace `100` with `60` in tides.py")
+        at.shows(r"± edit tides.py  \+1 -1")
+        at.shows(r"Alt-Enter")
+        at.presses("C-x", "u")
+        at.shows("tides.py  is put back", r"Undo .*\?", "y yes")
+        assert "60" in (shop.project / "tides.py").read_text()
+        at.presses("y")
+        at.shows("1 file changed")
+        assert "100" in (shop.project / "tides.py").read_text()
+        at.hides("± edit tides.py")
+        says(at, "/redo")
+        at.shows(r"Redo .*\?")
+        at.presses("y")
+        at.shows("± edit tides.py", "Nothing is undone any more")
+    assert "60" in (shop.project / "tides.py").read_text()
+
+
+def test_what_a_killed_process_left_is_told_and_taken_up(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        says(at, "run `touch started; sleep 600`")
+        at.shows(RUNNING, "sleep 600")
+        [left] = tk(shop.data, "session", "status", "--json").json
+        os.kill(left["owner"]["pid"], signal.SIGKILL)
+    with opens("chat", "--continue") as at:
+        at.shows("is gone", "Go on with it now", "y yes")
+        at.presses("y")
+        at.shows("stopped", IDLE)
+        at.hides("Go on with it now")
+
+
+def test_files_models_and_agents_are_completed_and_chosen(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        at.types("what does @tid")
+        at.shows("@tides.py")
+        at.presses("Tab")
+        at.shows("what does @tides.py")
+        at.types(" do?")
+        at.presses("Enter")
+        at.shows(r"» what does @tides.py do\?", "tides.py")
+        at.shows("Alt-Enter")
+        at.presses("F3")
+        at.shows("models", "offline/tk-1")
+        at.presses("Enter")
+        at.shows("offline/tk-1 answers from the next prompt on")
+        at.presses("F4")
+        at.shows("agents", "plan")
+        at.types("plan")
+        at.hides("│ build")
+        at.presses("Enter")
+        at.shows("The agent plan answers from the next prompt on")
+        at.presses("F1")
+        at.shows("keys and commands", "steers")
+        at.presses("Escape")
+        at.hides("keys and commands")
+
+
+def test_calls_unfold_and_the_transcript_scrolls(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "-n", size=(80, 24)) as at:
+        at.shows(IDLE)
+        says(at, "run `seq 1000 1040`")
+        at.shows("35 more above", "1040", "Alt-Enter")
+        at.presses("Tab", "k", "k", "o")
+        at.hides("more above")
+        at.presses("Escape", "PageUp", "PageUp", "PageUp")
+        at.shows("» run", "Ctrl-End")
+        at.presses("C-End")
+        at.hides("Ctrl-End")
+
+
+def test_a_session_of_a_server_is_shown_and_goes_on_without_us(shop: Shop, opens: Opens) -> None:
+    shop.configure(permission={"bash": "ask"})
+    with serving(shop) as url:
+        with opens("chat", "-n", "--server", url) as at:
+            at.shows(IDLE)
+            says(at, "run `echo hello`")
+            at.shows("WAITING FOR YOU", "echo hello", "y once")
+            at.presses("y")
+            at.shows(r"\$ echo hello", "│ hello", "Alt-Enter")
+            at.presses("C-d")
+            at.shows("exit code 0")
+        with opens("chat", "--continue", "--server", url) as at:
+            at.shows("» run `echo hello`", "│ hello", IDLE)
+
+
+def test_a_small_terminal_gets_lines(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "-n", size=(38, 20)) as at:
+        at.shows("»")
+        at.presses("C-d")
+        at.shows("exit code 0")
+
+
+def test_hostile_text_neither_moves_the_cursor_nor_draws_over_the_screen(shop: Shop, opens: Opens) -> None:
+    (shop.project / "evil.sh").write_text("printf '\\033[2J\\033]0;owned\\007\\033[5;5Hover here [bold]x[/bold]\\n'\n")
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        says(at, "run `sh evil.sh`")
+        at.shows("over here", r"\[bold\]x\[/bold\]", "» run `sh evil.sh`", "new session|Run")
+        assert at.tmux("display-message", "-p", "#{pane_title}").strip() != "owned"
