@@ -129,7 +129,7 @@ def test_a_user_logs_in_by_a_browser_and_out_again(shop: Shop) -> None:
         )
         assert started.stderr is not None
         assert started.stderr.readline().startswith("Open this address in a browser")
-        shown = httpx2.get(started.stderr.readline().strip(), follow_redirects=True)
+        shown = httpx2.get(started.stderr.readline().strip(), follow_redirects=True, timeout=60)
         assert shown.status_code == 200
         out, errors = started.communicate(timeout=120)
         assert (started.returncode, out.startswith("Logged in to sea; the login is in ")) == (0, True), errors

@@ -105,7 +105,7 @@ async def test_a_client_logs_in_and_out_through_the_server(tmp_path: Path) -> No
             assert (await statuses(server))["sea"] == "needs_auth"
             page = await server.post("/mcp/sea/auth")
             assert set(page) == {"authorizationUrl", "oauthState"}
-            async with httpx2.AsyncClient() as browser, anyio.create_task_group() as tasks:
+            async with httpx2.AsyncClient(timeout=60) as browser, anyio.create_task_group() as tasks:
                 tasks.start_soon(_authenticated, server)
                 sent = await browser.get(page["authorizationUrl"])
                 assert httpx2.URL(sent.headers["location"]).params["state"] == page["oauthState"]
@@ -115,7 +115,7 @@ async def test_a_client_logs_in_and_out_through_the_server(tmp_path: Path) -> No
             assert await server.call("DELETE", "/mcp/sea/auth") == {"success": True}
             assert (await statuses(server))["sea"] == "needs_auth"
             page = await server.post("/mcp/sea/auth")
-            async with httpx2.AsyncClient() as browser:
+            async with httpx2.AsyncClient(timeout=60) as browser:
                 sent = await browser.get(page["authorizationUrl"])
             code = httpx2.URL(sent.headers["location"]).params["code"]
             assert await server.post("/mcp/sea/auth/callback", {"code": code}) == {"status": "connected"}

@@ -38,7 +38,7 @@ async def agreed(attempt: LoginAttempt) -> httpx2.Response:
     await attempt.shown.wait()
     if attempt.failure is not None:
         raise attempt.failure
-    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+    async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as browser:
         return await browser.get(attempt.page)
 
 
@@ -146,7 +146,7 @@ async def test_a_browser_without_the_state_is_sent_away_and_the_wait_goes_on(log
                 tasks.start_soon(attempt.run)
                 await attempt.shown.wait()
                 address = httpx2.URL(attempt.page).params["redirect_uri"]
-                async with httpx2.AsyncClient() as stranger:
+                async with httpx2.AsyncClient(timeout=60) as stranger:
                     sent = [await stranger.get(f"{address}?code=evil{more}") for more in ("", "&state=guess")]
                 assert [one.status_code for one in sent] == [403, 403]
                 assert (await agreed(attempt)).status_code == 200
