@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from served import Served, served
+from served import DEADLINE_S, Served, served
 
 from turnkeeper.providers.scripted import Scripted
 
@@ -76,8 +76,9 @@ async def test_a_prompt_that_waits_can_be_taken_back_and_a_begun_one_cannot(tmp_
             await server.post(f"/session/{session}/prompt_async", body, 204)
 
         await prompt(first, "begin")
-        while not (await server.get(f"/tk/session/{session}/outline"))["rows"]:
-            await anyio.sleep(0)
+        with anyio.fail_after(DEADLINE_S):
+            while not (await server.get(f"/tk/session/{session}/outline"))["rows"]:
+                await anyio.sleep(0)
         await prompt(second, "then this")
         [waiting] = (await server.get(f"/tk/session/{session}/state"))["inbox"]
         assert (waiting["delivery"], waiting["message"]["info"]["id"]) == ("queue", second)
