@@ -12,6 +12,7 @@ from turnkeeper.core.asks import turn_state
 from turnkeeper.core.child_tasks import background_tasks
 from turnkeeper.core.next_action import Rest, next_action
 from turnkeeper.core.restores import is_open
+from turnkeeper.core.view import SessionView
 from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Busy, Invalid, NotFound, Refusal
 from turnkeeper.model.session import Session
@@ -107,7 +108,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     async def _take(self, session_id: str, resumes: bool, failed: Failed) -> Left:
         # Shielded: one whose turn is still open must not become idle, or it would never be found again.
         with anyio.CancelScope(shield=True):
-            pen = await self.heart.take(session_id)
+            pen = await self.heart.take(session_id, self._still_left)
             view = await self.store.journal.view(session_id)
             await pen.leave_turn(view)
             try:
@@ -123,6 +124,12 @@ class TakeOver(msgspec.Struct, frozen=True):
             action = next_action(view, history, resume=resumes, is_attended=self.is_attended, held=held)
             rests = isinstance(action, Rest) and await pen.lay_down(view.seq)
         return Left(session_id, resumes, rests)
+
+    def _still_left(self, view: SessionView) -> tuple[()]:
+        """Refuse a session that this runtime has begun to run since it was found: its run would lose its fence."""
+        if view.owner == self.heart.owner:
+            raise Busy(f"session {view.session.id!r} is being run here by now")
+        return ()
 
     async def _only_has_children(self, session_id: str) -> bool:
         """Whether nothing of a session is open but the tasks of Child Sessions in the background."""
