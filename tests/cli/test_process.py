@@ -207,9 +207,10 @@ def test_a_terminal_gets_indented_json(data: Path, family: Family) -> None:
 @pytest.mark.parametrize(
     ("words", "unwanted"),
     [
-        (["--version"], ["asyncio", "msgspec", "apsw", "rich", "turnkeeper.cli.listing"]),
-        (["--help"], ["asyncio", "anyio", "msgspec", "apsw", "turnkeeper.app"]),
+        (["--version"], ["asyncio", "msgspec", "apsw", "rich", "textual", "turnkeeper.cli.listing"]),
+        (["--help"], ["asyncio", "anyio", "msgspec", "apsw", "textual", "turnkeeper.app"]),
         (["session", "list", "--help"], ["asyncio", "anyio", "msgspec", "apsw", "turnkeeper.app"]),
+        (["chat", "--help"], ["asyncio", "anyio", "msgspec", "apsw", "textual", "turnkeeper.app"]),
         (["db", "path"], ["asyncio", "anyio", "apsw", "rich", "turnkeeper.app"]),
         (["session", "list"], ["rich", "anyio._backends", "turnkeeper.cli.reading", "turnkeeper.store.engines.files"]),
     ],

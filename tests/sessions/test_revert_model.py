@@ -134,7 +134,9 @@ async def live(acts: list[Act]) -> None:
                 project.check()
 
 
-@pytest.mark.timeout(900)  # Sixty lives with git: a minute on an idle machine, over five on a very busy one.
+@pytest.mark.timeout(
+    1800
+)  # Sixty lives with git: a minute on an idle machine, a quarter of an hour on a very busy one.
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(lives)
 def test_what_others_wrote_is_never_lost_and_a_redo_is_byte_identical(acts: list[Act]) -> None:

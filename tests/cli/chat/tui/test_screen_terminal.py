@@ -2,12 +2,16 @@
 
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
+import termios
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from cli_store import command, tk
+from clients import DEADLINE_S
 from pane import Pane
 from workshop import Shop
 
@@ -230,3 +234,25 @@ def test_hostile_text_neither_moves_the_cursor_nor_draws_over_the_screen(shop: S
         says(at, "run `sh evil.sh`")
         at.shows("over here", r"\[bold\]x\[/bold\]", "» run `sh evil.sh`", "new session|Run")
         assert at.tmux("display-message", "-p", "#{pane_title}").strip() != "owned"
+
+
+def test_the_program_ends_with_its_terminal(shop: Shop) -> None:
+    process_id, terminal = pty.fork()
+    if process_id == 0:
+        os.chdir(shop.project)
+        words = command("chat", "--new")
+        os.execve(words[0], words, {**shop.environ(), "TERM": "xterm-256color"})
+    termios.tcsetwinsize(terminal, (40, 100))
+    ended = os.pidfd_open(process_id)
+    try:
+        drawn = b""
+        while b"F1 keys" not in drawn:
+            assert select.select([terminal], [], [], DEADLINE_S)[0], drawn[-2_000:]
+            drawn += os.read(terminal, 1 << 16)
+        os.close(terminal)  # The kernel hangs up on the program.
+        assert select.select([ended], [], [], DEADLINE_S)[0], "the program outlives its terminal"
+    finally:
+        os.close(ended)
+        with suppress(ProcessLookupError):
+            os.kill(process_id, signal.SIGKILL)
+        os.waitpid(process_id, 0)

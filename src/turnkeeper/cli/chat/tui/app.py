@@ -15,6 +15,7 @@ from turnkeeper.cli.chat.history import TypedLines
 from turnkeeper.cli.chat.tui.asks import OpenAsks
 from turnkeeper.cli.chat.tui.conversation import ScreenConversation
 from turnkeeper.cli.chat.tui.dialogs import Agreement
+from turnkeeper.cli.chat.tui.driver import HangupDriver
 from turnkeeper.cli.chat.tui.entries import Transcript
 from turnkeeper.cli.chat.tui.preferences import Preferences
 from turnkeeper.cli.chat.tui.session_screen import SessionScreen
@@ -34,7 +35,7 @@ class SessionApp(App[None]):
     def __init__(
         self, desk: ScreenConversation, asks: OpenAsks, history: TypedLines, environ: Mapping[str, str]
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=HangupDriver)
         self.desk, self._asks, self._history = desk, asks, history
         self._preferences = Preferences(environ)
         for one in THEMES:
