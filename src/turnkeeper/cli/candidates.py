@@ -1,6 +1,5 @@
 """What a shell completes on the command line that is not known beforehand: sessions, models and agents."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
@@ -45,6 +44,8 @@ def _options(context: "CompletionContext") -> Options:
 
 
 def _waited(work: Coroutine[object, object, Candidates]) -> Candidates:
+    import asyncio  # Not above: commands that complete nothing import this module.
+
     async def wait() -> Candidates:
         async with asyncio.timeout(PATIENCE_S):
             return await work
