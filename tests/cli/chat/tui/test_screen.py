@@ -51,10 +51,9 @@ async def test_a_key_before_its_time_answers_no_request(shop: Shop) -> None:
         await seen.says("run `echo hi`")
         await seen.until(lambda: bool(seen.screen.query(AskCard)))
         card = seen.screen.query_one(AskCard)
-        card._is_armed = False
-        card.action_give("once")
+        AskCard(card.ask, 0).action_give("once")  # A card that was not on the screen for long enough.
         assert not card.ask.is_answered.is_set()
-        await seen.until(lambda: card.has_focus and card._is_armed)
+        await seen.until(lambda: card.has_focus and card.is_armed)
         await seen.pilot.press("y")
         await seen.rests()
         assert any("echo hi" in str(one.part) for one in seen.desk.transcript.entries.values())
@@ -67,7 +66,7 @@ async def test_advice_refuses_and_is_told_to_the_model(shop: Shop) -> None:
         await seen.says("run `echo hi`")
         await seen.until(lambda: bool(seen.screen.query(AskCard)))
         card = seen.screen.query_one(AskCard)
-        await seen.until(lambda: card.has_focus and card._is_armed)
+        await seen.until(lambda: card.has_focus and card.is_armed)
         await seen.pilot.press("e")
         await seen.until(lambda: card.query_one(Input).has_focus)
         card.query_one(Input).value = "use printf"

@@ -41,7 +41,8 @@ class AskCard(Vertical, can_focus=True):
     def __init__(self, ask: OpenAsk, waiting: int) -> None:
         super().__init__(id="ask")
         self.ask, self._waiting = ask, waiting
-        self._is_armed = False
+        self.is_armed = False
+        """Whether keys answer the request."""
         self._answers: list[tuple[str, ...]] = []
 
     def compose(self) -> ComposeResult:
@@ -60,7 +61,7 @@ class AskCard(Vertical, can_focus=True):
 
     def _arm(self) -> None:
         """From now on keys answer, and are named."""
-        self._is_armed = True
+        self.is_armed = True
         self.query_one("#ask-ways", Static).update(self._ways())
 
     def take_focus(self) -> None:
@@ -72,14 +73,14 @@ class AskCard(Vertical, can_focus=True):
 
     def action_give(self, answer: str) -> None:
         """Answer a permission request."""
-        if isinstance(self.ask.request, PermissionRequest) and self._is_armed:
+        if isinstance(self.ask.request, PermissionRequest) and self.is_armed:
             match answer:
                 case "once" | "always" | "reject":
                     self.ask.give(Reply(answer=answer))
 
     def action_advise(self) -> None:
         """Refuse, and tell the model what to do instead."""
-        if isinstance(self.ask.request, PermissionRequest) and self._is_armed:
+        if isinstance(self.ask.request, PermissionRequest) and self.is_armed:
             box = self.query_one(Input)
             box.placeholder, box.display = "refuse, and tell the model what to do instead", True
             box.focus()
@@ -96,7 +97,7 @@ class AskCard(Vertical, can_focus=True):
             if typed.strip():
                 self.ask.give(Reply(answer="reject", feedback=typed.strip()))
             return
-        if not self._is_armed:
+        if not self.is_armed:
             return
         chosen = parse_choice(request.questions[len(self._answers)], typed)
         event.input.value = ""
