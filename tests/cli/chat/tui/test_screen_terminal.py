@@ -1,18 +1,17 @@
 """The full screen as its user sees it, on a real terminal."""
 
-import json
 import os
 import pty
 import select
 import signal
-import subprocess
 import termios
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 
 from cli_store import command, tk
 from clients import DEADLINE_S
 from pane import Pane
+from server_process import serving
 from workshop import Shop
 
 Opens = Callable[..., AbstractContextManager[Pane]]
@@ -35,24 +34,6 @@ def prompts(shop: Shop) -> list[str]:
         for part in one["parts"]
         if part["type"] == "text" and not part.get("synthetic")
     ]
-
-
-@contextmanager
-def serving(shop: Shop) -> Iterator[str]:
-    with subprocess.Popen(
-        command("serve", "--port", "0", "--json"),
-        cwd=shop.project,
-        env=shop.environ(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as started:
-        assert started.stdout is not None
-        try:
-            yield json.loads(started.stdout.readline())["url"]
-        finally:
-            started.terminate()
-            started.wait(60)
 
 
 def test_without_arguments_a_terminal_gets_the_full_screen(shop: Shop, opens: Opens) -> None:
