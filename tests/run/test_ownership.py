@@ -18,7 +18,7 @@ from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.coordinator import Coordinator, Outcome
-from turnkeeper.run.pen import take_pen
+from turnkeeper.run.taking import take_pen
 from turnkeeper.testing.harness import Play, StageOptions, a_tool, stage
 from turnkeeper.tools.tool import ToolContext
 from turnkeeper.workspace.owner import this_process

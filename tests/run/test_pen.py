@@ -19,7 +19,8 @@ from turnkeeper.model.status import IDLE
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run import pen as pens
 from turnkeeper.run.histories import Histories
-from turnkeeper.run.pen import Pen, take_pen
+from turnkeeper.run.pen import Pen
+from turnkeeper.run.taking import take_pen
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.testing.harness import Play, Stage, Told, stage
 from turnkeeper.workspace.owner import this_process

@@ -19,7 +19,8 @@ from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.status import Owner
 from turnkeeper.model.value import encode
 from turnkeeper.run.leases import Leases, runtime_name
-from turnkeeper.run.pen import Pen, take_pen
+from turnkeeper.run.pen import Pen
+from turnkeeper.run.taking import take_pen
 from turnkeeper.store import keys
 from turnkeeper.store.engine import EngineError, StaleFence
 from turnkeeper.store.store import Store

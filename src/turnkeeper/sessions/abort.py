@@ -6,7 +6,7 @@ from turnkeeper.core.child_tasks import background_tasks
 from turnkeeper.model.event import ChildEnded
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.status import Idle
-from turnkeeper.run.pen import take_pen
+from turnkeeper.run.taking import take_pen
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import this_process
 
