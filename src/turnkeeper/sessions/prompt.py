@@ -15,7 +15,6 @@ from turnkeeper.core.permission import merge
 from turnkeeper.core.restores import is_pending
 from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
-from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
@@ -27,12 +26,11 @@ from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt, Subt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.value import encode
-from turnkeeper.plugins.hooks import CHAT_MESSAGE
-from turnkeeper.plugins.payloads import ChatMessageInput, ChatMessageOutput, UserPart
-from turnkeeper.run.configured import DirectoryConfig
+from turnkeeper.run.configured import DirectoryConfig, ResolvedDirectory
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.mentions import with_mentions
+from turnkeeper.sessions.plugged_prompt import plugged_prompt
 from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.sessions.symbols import session_symbols
 from turnkeeper.store import documents, keys
@@ -95,9 +93,9 @@ async def _admit(
             view = await store.journal.view(session_id)
         if resolved is None or resolved.session != _settings(view.session, prompt):
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
-        message, parts = await _as_plugins_change(
-            store.mint, runtime, resolved, _message(store, prompt, message_id, view.session, resolved)
-        )
+        said = _message(store, prompt, message_id, view.session, resolved)
+        where = ResolvedDirectory(resolved.place, resolved.config)
+        message, parts = await plugged_prompt(store.mint, runtime.directories, where, said, resolved.parts)
         if not prompt.no_reply:
             runtime.directories.require(resolved.place, message.model, resolved.config)
         elif prompt.model is not None:
@@ -186,34 +184,6 @@ def _message(store: Store, prompt: Prompt, message_id: str, session: Session, re
         system=prompt.system,
         tools=prompt.tools,
     )
-
-
-async def _as_plugins_change(
-    mint: Mint, runtime: Runtime, resolved: _Resolved, message: UserMessage
-) -> tuple[UserMessage, tuple[Part, ...]]:
-    """The message as plugins change it. They cannot rename it. Parts that they added get ids."""
-    plugins = runtime.directories.plugins.now(resolved.place.directory)
-    if not plugins.has(CHAT_MESSAGE.name):
-        return message, resolved.parts
-    session_id, parts = message.session_id, [part for part in resolved.parts if isinstance(part, UserPart)]
-    asked = ChatMessageInput(session_id=session_id, message_id=message.id, agent=message.agent, model=message.model)
-    given = ChatMessageOutput(message=message, parts=parts)
-    changed, by = await plugins.trigger(CHAT_MESSAGE, asked, given, session_id=session_id)
-    if not by:
-        return message, resolved.parts
-    kept = {"id": message.id, "session_id": session_id, "time": message.time, "agent": message.agent}
-    if changed.message.model != message.model:
-        try:
-            runtime.directories.require(resolved.place, changed.message.model, resolved.config)
-        except Invalid as error:
-            plugins.unusable(by, CHAT_MESSAGE.name, error, session_id)
-            kept["model"] = message.model
-    known = {part.id for part in parts}
-    own: dict[str, Part] = {}
-    for part in changed.parts:
-        id = part.id if part.id in known and part.id not in own else mint.part_id()
-        own[id] = part.but(id=id, session_id=session_id, message_id=message.id)
-    return changed.message.but(**kept), tuple(own.values())
 
 
 async def _append(
