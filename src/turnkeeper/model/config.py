@@ -25,6 +25,7 @@ from turnkeeper.model.provider_config import (
     TierConfig,
     TierSize,
 )
+from turnkeeper.model.tool_config import FormatterConfig, LspConfig, WebfetchConfig
 from turnkeeper.model.value import JsonObject
 
 PermissionConfig: TypeAlias = Action | dict[str, Action | dict[str, Action]]
@@ -32,8 +33,10 @@ PermissionConfig: TypeAlias = Action | dict[str, Action | dict[str, Action]]
 
 __all__ = [
     "CostConfig",
+    "FormatterConfig",
     "InterleavedConfig",
     "LimitConfig",
+    "LspConfig",
     "McpConfig",
     "McpOAuthConfig",
     "ModalityConfig",
@@ -45,6 +48,7 @@ __all__ = [
     "Setting",
     "TierConfig",
     "TierSize",
+    "WebfetchConfig",
 ]
 """What other modules import from here although it is in another one."""
 
@@ -229,43 +233,6 @@ class CommandConfig(Setting):
     """A variant of the model. Default: the prompt's. Example: `"high"`"""
     subtask: bool | None = None
     """Whether it is run in a [child session](../guides/children.md). Default: `true` if its agent is a subagent."""
-
-
-class FormatterConfig(Setting):
-    """A program that formats files after an edit. ``$FILE`` in its command is the file."""
-
-    command: tuple[str, ...] | None = None
-    """The program and its arguments; `$FILE` is the file. Default: that of the known formatter. Example: `["prettier",
-    "--write", "$FILE"]`
-    """
-    extensions: tuple[str, ...] | None = None
-    """For which files, as `[".js"]`. Default: those of the known formatter. Example: `[".js"]`"""
-    environment: dict[str, str] = {}
-    """Variables it is run with. Default: none. Example: `{"NODE_ENV": "production"}`"""
-    disabled: bool | None = None
-    """Not used. Default: `false`."""
-
-
-class LspConfig(Setting):
-    """A language server that is asked for errors after an edit, and for symbols that a prompt names."""
-
-    command: tuple[str, ...] | None = None
-    """The program and its arguments. Default: that of the known server. Example: `["pyright-langserver", "--stdio"]`"""
-    extensions: tuple[str, ...] | None = None
-    """For which files, as `[".py"]`. Default: those of the known server. Example: `[".py"]`"""
-    env: dict[str, str] = {}
-    """Variables it is run with. Default: none. Example: `{"LANG": "C"}`"""
-    initialization: JsonObject = {}
-    """Its initialization options. Default: none. Example: `{"strict": true}`"""
-    disabled: bool | None = None
-    """Not used. Default: `false`."""
-
-
-class WebfetchConfig(Setting):
-    """What the webfetch tool may reach."""
-
-    private: bool | None = None
-    """Whether it may reach this machine, its link and private networks. Default: `false`."""
 
 
 class SkillsConfig(Setting):
