@@ -21,6 +21,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 from turnkeeper.tools import BUILT_IN, load
 from turnkeeper.tools.delegation import TaskResult
+from turnkeeper.tools.mcp_resources import resource_tools
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.tool import AnyTool, Denied, Rejected, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
@@ -192,7 +193,8 @@ def test_a_tool_says_what_it_does(tool: AnyTool) -> None:
 
 def test_every_text_belongs_to_a_tool() -> None:
     texts = Path(__file__).parents[2] / "src/turnkeeper/tools/texts"
-    assert sorted(file.stem for file in texts.iterdir()) == sorted(BUILT_IN)
+    of_mcp = [tool.name for tool in resource_tools(())]
+    assert sorted(file.stem for file in texts.iterdir()) == sorted([*BUILT_IN, *of_mcp])
 
 
 def test_a_schema_is_plain_and_describes_every_parameter(tool: AnyTool) -> None:

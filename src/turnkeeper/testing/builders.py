@@ -46,6 +46,7 @@ from turnkeeper.model.session import (
     Summary,
     Tokens,
 )
+from turnkeeper.model.share import HostedShare
 from turnkeeper.model.status import BUSY, IDLE, Owner, Retrying
 from turnkeeper.model.todo import Todo
 
@@ -223,7 +224,10 @@ def _settings() -> list[Event]:
         e.SessionArchived(at=NOW + 1),
         e.SessionRestored(),
         e.SessionMoved(project_id="other", directory="/home/me/other", path="sub", workspace_id="wrk_1"),
-        e.SessionShared(share=Share(url="https://example.com/s/1")),
+        e.SessionShared(
+            share=Share(url="https://example.com/s/1"),
+            hosted=HostedShare(id="shr_1", secret_hash="0" * 64, include=(), created=NOW),
+        ),
         e.SessionUnshared(),
         e.PermissionsSet(rules=(Rule(permission="bash", pattern="rm *", action="ask"),)),
         e.MetadataSet(metadata={"ticket": 7, "tags": ["a", None]}),
