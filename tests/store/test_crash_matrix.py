@@ -12,9 +12,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 from stores import store_url
 
@@ -56,8 +58,17 @@ async def dump(store: Store) -> Dump:
 
 
 @pytest.fixture(scope="session")
-async def expected() -> list[Dump]:
-    """The store before the first step of the life and after each one, made in memory."""
+def expected() -> list[Dump]:
+    """The store before the first step of the life and after each one, made in memory.
+
+    Made in another thread: an asynchronous fixture of the whole run would keep a loop open in this one, and later tests
+    that run a loop of their own would fail.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, whole_life).result()
+
+
+async def whole_life() -> list[Dump]:
     store = await session_child.open_quiet("memory:", Mint.fixed(step_ms=1))
     found = [await dump(store)]
     for step in session_child.script(store, await identify(HOME)):
