@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import pytest
 from mcp_addresses import locked
 from served import Served, served
 from shapes import faults
@@ -63,6 +64,26 @@ async def test_an_unknown_server_is_answered_in_the_official_shape(tmp_path: Pat
             answer = await server.call(method, f"/mcp/sea/{path}", 404, **body)
             assert answer == {"_tag": "McpServerNotFoundError", "name": "sea", "message": "McpServer not found: sea"}
             assert faults("McpServerNotFoundError", answer) == []
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"url": "http://x\ny/"},
+        {"url": "tides"},
+        {"url": "http://127.0.0.1:9/", "headers": {"tide": "日"}},
+        {"url": "http://127.0.0.1:9/", "oauth": {"redirectUri": "no address"}},
+    ],
+)
+async def test_a_login_with_settings_that_make_no_sense_is_refused_and_harms_nobody(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    async with served(tmp_path) as server:
+        added = await server.post("/mcp", {"name": "sea", "config": config})
+        assert added["sea"]["status"] == "failed"
+        refused = await server.post("/mcp/sea/auth", status=400)
+        assert "the login at sea failed" in refused["data"]["message"]
+        assert await statuses(server) == {"sea": "failed"}
 
 
 async def test_resources_and_prompts_are_listed_by_the_names_of_opencode(tmp_path: Path) -> None:

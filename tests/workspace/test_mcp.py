@@ -128,6 +128,15 @@ async def test_a_server_that_hangs_at_its_start_is_waited_for_once(tmp_path: Pat
         assert (await _failure(server, "tide")).startswith("The MCP server tides cannot be reached: it did not answer")
 
 
+async def test_a_server_that_cannot_be_started_leaves_nothing_open(tmp_path: Path) -> None:
+    async with running(local("tools", cwd="not-there"), tmp_path) as server:
+        before = len(os.listdir("/dev/fd"))
+        for _ in range(5):
+            await server.renew()
+        assert isinstance(server.status, McpFailed)
+        assert len(os.listdir("/dev/fd")) == before
+
+
 async def test_a_server_that_cannot_be_started_says_why(tmp_path: Path) -> None:
     async with running(local("bad"), tmp_path) as server:
         assert isinstance(server.status, McpFailed)

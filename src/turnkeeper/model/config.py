@@ -208,7 +208,7 @@ class ExperimentalConfig(Setting):
     """Whether the model goes on after you rejected a call without a word. Default: `false`."""
     primary_tools: tuple[str, ...] = ()
     """Tools that [child sessions](../guides/children.md) do not have. Default: none. Example: `["question"]`"""
-    mcp_timeout: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    mcp_timeout: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
     """Milliseconds of a call of an [MCP server](../guides/mcp.md) that has no `timeout`. Default: 60000. Example:
     `120000`
     """

@@ -47,7 +47,7 @@ class McpConfig(Setting):
     """How to log in to it; `false`: not by OAuth. Default: as the server says. Example: `{"clientId": "my-client"}`"""
     enabled: bool | None = None
     """`false`: not used. Default: `true`."""
-    timeout: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    timeout: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
     """Milliseconds until it must have started and named its tools, and of a call without news of progress. Default:
     5000, and 60000 for a call. Example: `10000`
     """

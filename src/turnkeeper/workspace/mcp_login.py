@@ -107,14 +107,13 @@ class LoginAttempt:
             raise Invalid(f"port {self._given.callback_port} of this machine cannot be used: {error}") from error
 
     async def _logged_in(self, callback: BrowserCallback, known: McpLogin | None) -> None:
-        import httpx2
-        from mcp.client.auth import OAuthFlowError, OAuthRegistrationError
+        from mcp.client.auth import OAuthRegistrationError
 
         redirect_uri = self._given.redirect_uri or callback.url
         asking = Asking(redirect_uri, partial(self._show, callback), partial(self._answer, callback))
-        auth = provider(self._config, self._logins, asking)
         accept = {"accept": "application/json, text/event-stream", **self._config.headers}
         try:
+            auth = provider(self._config, self._logins, asking)
             async with (
                 http_client(accept, ANSWER_S, read_s=ANSWER_S, auth=auth) as client,
                 client.stream("POST", self._url, json=HELLO) as response,
@@ -125,7 +124,10 @@ class LoginAttempt:
                 f"{self.name} does not let programs register themselves ({words(error)}); register one there, and "
                 f"give its id in `oauth.clientId` of the server"
             ) from error
-        except (OAuthFlowError, httpx2.HTTPError, ValueError) as error:
+        except Invalid:
+            raise
+        except Exception as error:
+            # Whatever the package makes of an address and of what a site answers, the sessions of this process go on.
             raise Invalid(f"the login at {self.name} failed: {words(error)}; nothing was stored") from error
         if not self.page and known is None:
             raise NotOffered(f"the MCP server {self.name!r} asks for no login (status {status})")

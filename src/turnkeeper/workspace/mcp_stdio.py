@@ -7,7 +7,7 @@ the program wrote to its error output last; and does not collect a message witho
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -57,13 +57,14 @@ async def stdio(
     program = shutil.which(command[0], path=environ.get("PATH")) if command else None
     if program is None:
         raise FileNotFoundError(f"there is no program {command[0] if command else ''!r}")
-    heard, hearing = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
-    saying, said = anyio.create_memory_object_stream["SessionMessage"](0)
     async with (
         _errors(tail) as errors,
         _started([program, *command[1:]], directory, environ, errors) as process,
         anyio.create_task_group() as tasks,
     ):
+        # Made only now, so that a program that cannot be started leaves none of them open.
+        heard, hearing = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
+        saying, said = anyio.create_memory_object_stream["SessionMessage"](0)
         tasks.start_soon(_hear, process, heard, tail, ended)
         tasks.start_soon(_say, process, said)
         try:
@@ -78,9 +79,11 @@ async def stdio(
 async def _started(
     command: Sequence[str], directory: Path, environ: Mapping[str, str], errors: int
 ) -> AsyncIterator[RunningProcess]:
-    async with started(command, directory, environ, grace_s=GRACE_S, has_input=True, errors_to=errors) as process:
-        os.close(errors)  # The program has a copy; ours would keep the pipe open.
-        yield process
+    with ExitStack() as ours:
+        ours.callback(os.close, errors)
+        async with started(command, directory, environ, grace_s=GRACE_S, has_input=True, errors_to=errors) as process:
+            ours.close()  # The program has a copy; ours would keep the pipe open.
+            yield process
 
 
 @asynccontextmanager
