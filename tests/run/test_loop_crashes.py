@@ -3,6 +3,7 @@
 What the recovered session shows is what an uninterrupted one shows, up to the turn that is marked as interrupted.
 """
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -51,9 +52,13 @@ async def transcript(stage: Stage) -> list[Shown]:
 
 
 @pytest.fixture(scope="session")
-async def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Shown]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Shown]:
     """What an uninterrupted life shows."""
-    directory = tmp_path_factory.mktemp("whole")
+    # An async fixture of this scope would keep a loop in this thread, in which no later test could run another.
+    return asyncio.run(_whole(tmp_path_factory.mktemp("whole")))
+
+
+async def _whole(directory: Path) -> list[Shown]:
     await loop_child.live(f"sqlite:{directory}/store", directory)
     async with loop_child.opened(f"sqlite:{directory}/store", directory) as stage:
         found = await transcript(stage)

@@ -22,7 +22,7 @@ from turnkeeper.store.sqlite_layout import open_sqlite
 
 async def test_unknown_paths_and_methods_are_not_found_in_json(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        for method, path in (("GET", "/nowhere"), ("PUT", "/session"), ("GET", "/session/"), ("GET", "/")):
+        for method, path in (("GET", "/nowhere"), ("PUT", "/session"), ("GET", "/session/"), ("POST", "/")):
             answer = await server.http.request(method, path)
             assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
             assert answer.json()["name"] == "NotFoundError"

@@ -97,6 +97,19 @@ BODIES: dict[str, Any] = {
     "permission.reply": {"reply": "once", "message": "x"},
     "permission.respond": {"response": "once"},
     "question.reply": {"answers": [["x"]]},
+    "mcp.add": {
+        "name": "tides",
+        "config": {
+            "type": "local",
+            "command": ["false"],
+            "cwd": ".",
+            "environment": {"TIDE": "low"},
+            "enabled": True,
+            "timeout": 1000,
+        },
+    },
+    "mcp.auth.callback": {"code": "x"},
+    "turnkeeper.share": {"include": ["messages", "tools"], "expires": 60},
     "app.log": {"service": "kit", "level": "info", "message": "x", "extra": {"a": 1}},
     "v2.session.create": {
         "agent": "build",

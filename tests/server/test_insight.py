@@ -75,11 +75,12 @@ async def test_blame_reads_files_of_the_project_only(tmp_path: Path) -> None:
     project.mkdir()
     (project / "tides.txt").write_text("high\nlow\n", "utf-8")
     (tmp_path / "secret.txt").write_text("hidden\n", "utf-8")
+    (project / "circle").symlink_to("circle")
     async with served(project, Scripted().says("Yes.").forever()) as server:
         session = await server.session()
         found = await server.get(f"/tk/session/{session}/blame", params={"file": "tides.txt"})
         assert [line["text"] for line in found["lines"]] == ["high", "low"]
-        for name in ("../secret.txt", str(tmp_path / "secret.txt"), "a\0b"):
+        for name in ("../secret.txt", str(tmp_path / "secret.txt"), "a\0b", "circle", "x" * 300):
             await server.get(f"/tk/session/{session}/blame", 400, params={"file": name})
         await server.get(f"/tk/session/{session}/blame", 404, params={"file": "nothing.txt"})
 

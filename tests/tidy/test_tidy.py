@@ -137,6 +137,19 @@ def is_foreign(target: ast.Attribute) -> bool:
     return not isinstance(target.value, ast.Name) or target.value.id not in ("self", "cls")
 
 
+def keeps_a_loop(text: str) -> Iterator[int]:
+    """Async fixtures that outlive a test: their loop stays in the thread, and no later test can run another in it."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.AsyncFunctionDef(decorator_list=decorators):
+                for one in decorators:
+                    match one:
+                        case ast.Call(func=called, keywords=given) if "fixture" in names(called) and any(
+                            word.arg == "scope" for word in given
+                        ):
+                            yield node.lineno
+
+
 class Rule(NamedTuple):
     """What must not occur, where, and an example that breaks it."""
 
@@ -208,6 +221,13 @@ RULES = (
         (TESTS, SOURCE / "testing"),
         broken="server.service._parts[hub] = ours",
         kept="server.service.give(hub, ours)",
+    ),
+    Rule(
+        "a fixture that outlives a test keeps no loop",
+        keeps_a_loop,
+        (TESTS,),
+        broken='@pytest.fixture(scope="session")\nasync def whole(): ...',
+        kept='@pytest.fixture(scope="session")\ndef whole(): ...\n@pytest.fixture\nasync def part(): ...',
     ),
 )
 

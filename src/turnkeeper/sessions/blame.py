@@ -33,7 +33,7 @@ class _Step(NamedTuple):
 
 
 async def blame(store: Store, reader: SnapshotReader, file: Path, environ: Mapping[str, str]) -> Blame:
-    """Which turn last wrote each line of a file. Raises Invalid for a file without lines, such as a directory."""
+    """Which turn last wrote each line of a file. Raises Invalid for a file that cannot be read or has no lines."""
     path = files.real(file)
     content = _content(path)
     place = await identify(path.parent, environ=environ)
@@ -44,9 +44,12 @@ async def blame(store: Store, reader: SnapshotReader, file: Path, environ: Mappi
 
 
 def _content(path: Path) -> bytes:
-    if not path.exists():
-        raise NotFound(f"there is no file {str(path)!r}")
-    content = files.read_bytes(path, SNAPSHOT_DIFFED_BYTES_MAX)
+    try:
+        content = files.read_bytes(path, SNAPSHOT_DIFFED_BYTES_MAX)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFound(f"there is no file {str(path)!r}") from error
+    except OSError as error:  # Such as a name that is too long, or a file that we may not read.
+        raise Invalid(f"{str(path)!r:.200} cannot be read: {error.strerror}") from error
     if b"\0" in content[:_BINARY_HEAD]:
         raise Invalid(f"{str(path)!r} is binary; it has no lines that a turn could have written")
     return content

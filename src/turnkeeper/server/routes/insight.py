@@ -22,6 +22,7 @@ from turnkeeper.sessions.context import ContextReport
 from turnkeeper.sessions.spending import Spending, spending
 from turnkeeper.sessions.timeline import Timeline, timeline
 from turnkeeper.sessions.tree import Tree, tree
+from turnkeeper.workspace import files
 from turnkeeper.workspace.project import identify
 
 
@@ -94,8 +95,8 @@ async def blame(call: HttpRequest[BlameQuery, None]) -> Blame:
     place = await identify(session.directory)
     # Outside of a repository the worktree is the root of the disk.
     top = place.worktree if place.vcs else Path(session.directory)
-    file = Path(session.directory, call.query.file).resolve()
-    if not file.is_relative_to(top.resolve()):
+    file = files.real(Path(session.directory, call.query.file))
+    if not file.is_relative_to(files.real(top)):
         raise Invalid(f"{call.query.file!r} is not in the project of the session")
     return await call.turnkeeper.blame(file)
 
