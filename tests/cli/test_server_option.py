@@ -24,7 +24,6 @@ from workshop import Shop
         ("agent", "list"),
         ("command", "list"),
         ("skill", "list"),
-        ("plugin", "list"),
         ("mcp", "list"),
         ("models",),
         ("auth", "list"),
@@ -43,7 +42,8 @@ def test_a_command_that_refuses_a_server_does_not_offer_it(words: tuple[str, ...
 
 
 @pytest.mark.parametrize(
-    "words", [("run",), ("chat",), ("session", "list"), ("session", "undo"), ("permission", "allow")]
+    "words",
+    [("run",), ("chat",), ("session", "list"), ("session", "undo"), ("permission", "allow"), ("plugin", "list")],
 )
 def test_a_command_that_can_use_a_server_offers_it(words: tuple[str, ...], shop: Shop) -> None:
     assert "--server" in shop.process(*words, "--help").stdout

@@ -1,5 +1,6 @@
 """A session's owner is a process, and whether it runs does not depend on what its host is called."""
 
+import os
 import subprocess
 import sys
 
@@ -28,6 +29,13 @@ def test_a_process_is_alive_though_its_host_got_another_name() -> None:
 
 def test_a_dead_process_is_dead_though_its_host_got_another_name() -> None:
     assert not is_alive(a_dead_process().but(host="the-former-name"))
+
+
+def test_a_dead_process_is_dead_before_its_parent_asks_for_its_exit_code() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
+    assert not is_alive(HERE.but(pid=gone.pid, started=""))
+    gone.wait()
 
 
 def test_a_later_process_with_the_same_number_is_not_the_owner() -> None:

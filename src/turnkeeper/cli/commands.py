@@ -94,10 +94,12 @@ SERVED: Final = frozenset(
         *(f"reading:{name}" for name in ("show", "messages", "todo")),
         *(f"editing:{name}" for name in ("create", "fork", "archive", "restore", "rename")),
         *(f"steering:{name}" for name in ("status", "abort")),
+        *(f"sharing:{name}" for name in ("redactions", "share", "unshare")),
         *(f"undoing:{name}" for name in ("undo", "redo")),
         "compact:compact",
         "deleting:delete",
         "diff:diff",
+        "plugins:list_plugins",
         "tree:tree",
         "watching:watch",
     }

@@ -41,10 +41,10 @@ def demo(
 ) -> int:
     """Show what sessions can do, in a scratch project, with a model that needs no key.
 
-    Seven steps: a prompt whose calls run, a change of a file, undo and redo, a fork,
-    compaction, a process that is killed in the middle of a command, and the costs.
-    Each is a command line that you could have typed. Before each you are asked:
-    Enter runs it, s skips it, q ends the tour.
+    Seven steps: a prompt whose calls run, a change of a file, undo and redo, a
+    fork, compaction, a process that is killed in the middle of a command, and the
+    costs. Each is a command line that you could have typed. Before each you are
+    asked: Enter runs it, s skips it, q ends the tour.
 
     Project and store are in a directory of their own, which is removed at the end.
     Nothing of yours is read or written.

@@ -169,6 +169,7 @@ async def import_files(
       turnkeeper session import wind.json
       turnkeeper session import backup/ sessions.jsonl --json
     """
+    options.require_store("session import")
     if not files:
         raise UsageError("give a file or a directory to import; `turnkeeper import opencode` finds opencode's history")
     for file in files:

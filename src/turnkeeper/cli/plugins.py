@@ -89,7 +89,7 @@ async def list_plugins(*, options: Options) -> None:
       turnkeeper plugin list --server http://127.0.0.1:4096
       turnkeeper plugin list --json | jq -r '.plugins[] | select(.error).name'
     """
-    found = await (_served(options) if options.server else _loaded(options))
+    found = await (_served(options) if options.address else _loaded(options))
     rows = [{name: getattr(one, name) for name in one.__struct_fields__} for one in found]
     answer(options, {"plugins": rows}, lambda screen: _table(screen, found), empty=_none(options))
 
@@ -115,7 +115,7 @@ async def _loaded(options: Options) -> "Sequence[PluginStatus]":
 
 
 def _none(options: Options) -> str:
-    if not options.server and flags.PURE.is_on(options.environ):
+    if not options.address and flags.PURE.is_on(options.environ):
         return f"No plugin is loaded, because {flags.PURE.names[-1]} or {flags.PURE.names[0]} is set."
     return "There are no plugins here. A plugin is a file .turnkeeper/plugins/NAME.py; `plugin new` writes one."
 

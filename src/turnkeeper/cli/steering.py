@@ -105,11 +105,12 @@ async def _ask_to_continue(session_id: str) -> bool:
 
 
 async def abort(id: names.SessionName, /, *, options: Options) -> None:
-    """Stop a session, or close the turn that a dead process left open. Waiting prompts stay.
+    """Stop a session, or close the turn that a dead process left open.
 
-    A process that runs the session is asked to stop it. If it does not, or is
-    of an older version, the error names that process. With --server the server
-    stops its session. With --json the answer is that of `session status`.
+    Waiting prompts stay. A process that runs the session is asked to stop it. If
+    it does not, or is of an older version, the error names that process. With
+    --server the server stops its session. With --json the answer is that of
+    `session status`.
 
     For example:
       turnkeeper session abort calm-otter

@@ -16,6 +16,7 @@ from turnkeeper.model.status import Owner
 MACHINE_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 BOOT_FILE = "/proc/sys/kernel/random/boot_id"
 NAMESPACE = "/proc/self/ns/pid"
+ENDED_STATES = ("Z", "X")
 
 
 def this_process() -> Owner:
@@ -93,8 +94,10 @@ def _content(path: str) -> str:
 def _started(pid: int) -> str | None:
     """The start time of a process in the kernel's format; None if there is no such process, empty if unknown."""
     try:
-        # Field 22, counted after the name in parentheses, which may contain spaces.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        # Fields 3 and 22, counted after the name in parentheses, which may contain spaces.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # A process that has ended keeps its number until its parent asks for its exit code.
+        return None if fields[0] in ENDED_STATES else fields[19]
     except (FileNotFoundError, ProcessLookupError):
         return None if Path("/proc/self").exists() else _signalled(pid)
     except (OSError, IndexError):

@@ -57,8 +57,8 @@ async def chat(
     """Talk to a session, prompt by prompt. `turnkeeper` alone does the same.
 
     With `turnkeeper[tui]` installed it takes the full screen; F1 shows the keys.
-    Without it, with --plain, with ACCESSIBLE or TURNKEEPER_PLAIN set, and on a small
-    terminal it prints lines that stay.
+    Without it, with --plain, with ACCESSIBLE or TURNKEEPER_PLAIN set, and on a
+    small terminal it prints lines that stay.
 
     It offers the newest session of the directory, and to go on with what a killed
     process left open. Answers are shown live, and calls that need permission are

@@ -84,7 +84,9 @@ def test_who_types_is_not_disturbed_by_a_request(shop: Shop, opens: Opens) -> No
         says(at, "run `echo yes`")
         at.types("yyy")
         at.shows("WAITING FOR YOU", "yyy", "y once")
-        at.presses("Tab", "n")
+        at.presses("Tab")
+        at.shows("┏━ WAITING FOR YOU")  # The card has the focus.
+        at.presses("n")
         at.shows("refused")
         at.hides("WAITING")
         assert "yyy" in at.screen()
@@ -139,6 +141,7 @@ def test_what_a_killed_process_left_is_told_and_taken_up(shop: Shop, opens: Open
         at.shows(RUNNING, "sleep 600")
         [left] = tk(shop.data, "session", "status", "--json").json
         os.kill(left["owner"]["pid"], signal.SIGKILL)
+        at.shows("exit code 137")
     with opens("chat", "--continue") as at:
         at.shows("is gone", "Go on with it now", "y yes")
         at.presses("y")
@@ -174,13 +177,23 @@ def test_files_models_and_agents_are_completed_and_chosen(shop: Shop, opens: Ope
 
 
 def test_calls_unfold_and_the_transcript_scrolls(shop: Shop, opens: Opens) -> None:
-    with opens("chat", "-n", size=(80, 24)) as at:
+    with opens("chat", "-n", size=(80, 40)) as at:
         at.shows(IDLE)
         says(at, "run `seq 1000 1040`")
-        at.shows("35 more above", "1040", "Alt-Enter")
-        at.presses("Tab", "k", "k", "o")
+        at.shows("35 more above", "1040", "2 turns", "Alt-Enter")
+        at.presses("Tab")
+        at.shows("█ offline/tk-1 · 2 turns")  # The entry that has the focus is marked.
+        at.presses("k")
+        at.shows("█ seq 1000 1040 printed")
+        at.presses("k")
+        at.shows("█ ┊ 1 results")
+        at.presses("k")
+        at.shows(r"█ \$ seq 1000 1040")
+        at.presses("o")
         at.hides("more above")
-        at.presses("Escape", "PageUp", "PageUp", "PageUp")
+        at.presses("Escape")
+        at.hides("█")
+        at.presses("PageUp", "PageUp", "PageUp")
         at.shows("» run", "Ctrl-End")
         at.presses("C-End")
         at.hides("Ctrl-End")

@@ -135,7 +135,10 @@ class SessionScreen(TextualScreen[None]):
         self._lines = lines
         self._head.update(header(self.desk.facts, width))
         self._foot.update(footer(self.desk.state, doing, seconds, width))
-        self._pill.display = not self.view.is_following
+        if self._pill.display == self.view.is_following:
+            self._pill.display = not self.view.is_following
+            # Textual forgets where it was if the transcript scrolls at the same time, and would leave it on the screen.
+            self.call_after_refresh(self.refresh)
         self._pill.update(f"{unseen} new below · Ctrl-End" if unseen else "Ctrl-End follows")
         self._notice.display = bool(notice)
         self._notice.update(notice)

@@ -1,0 +1,21 @@
+"""The commands that show what is masked, share a session and withdraw its link."""
+
+import json
+
+from workshop import Shop
+
+
+def test_a_session_is_shared_after_a_look_at_what_is_masked_and_the_link_is_withdrawn(shop: Shop) -> None:
+    shop.run("write notes.txt: password=hunter2hunter2")
+    [session] = shop.sessions()
+    report = json.loads(shop.process("session", "redactions", session["id"], "--json").stdout)
+    assert report["masked"] != []
+    refused = shop.process("session", "share", session["id"])
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "add --yes" in " ".join(refused.stderr.split())
+    link = json.loads(shop.process("session", "share", session["id"], "--yes", "--json").stdout)
+    assert (link["sessionID"], link["report"]) == (session["id"], report)
+    withdrawn = shop.process("session", "unshare", session["id"])
+    assert withdrawn.stdout == f"Withdrew the link to {session['id']}\n"
+    again = shop.process("session", "unshare", session["id"])
+    assert (again.returncode, "has no link" in again.stderr) == (1, True)

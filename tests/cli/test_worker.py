@@ -1,0 +1,36 @@
+"""The command that runs sessions for others, and the one that shows it: a process that is seen, and goes when told."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from cli_store import command, environment, tk
+
+DEADLINE_S = 60
+
+
+def hosts(data: Path) -> list[dict[str, Any]]:
+    """The processes of a store, once there is one: it is listed from its first heartbeat on."""
+    end = time.monotonic() + DEADLINE_S
+    while not (found := tk(data, "cluster", "status", "--json").json["hosts"]):
+        assert time.monotonic() < end, "no process is listed"
+    return list(found)
+
+
+def test_a_worker_says_that_it_is_ready_is_listed_and_goes_when_told(tmp_path: Path) -> None:
+    words = command("worker", "--concurrency", "3", "--json")
+    with subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stdout is not None
+            assert json.loads(started.stdout.readline()) == {"pid": started.pid, "concurrency": 3}
+            [host] = hosts(tmp_path)
+            assert (host["owner"]["pid"], host["role"], host["process"]) == (started.pid, "worker", "runs")
+            assert (host["sessions"], host["concurrency"]) == (0, 3)
+            assert str(started.pid) in tk(tmp_path, "cluster", "status").out
+            started.send_signal(signal.SIGTERM)
+            assert started.wait(DEADLINE_S) == 0
+        finally:
+            started.kill()
