@@ -150,7 +150,9 @@ def notifications(root: Path) -> list[str]:
 
 def config_keys(root: Path) -> list[str]:
     """The settings as a file spells them, ``*`` for a name and ``[]`` for an entry: ``provider.*.options.apiKey``."""
-    modules = [root / f"src/turnkeeper/model/{name}.py" for name in ("provider_config", "mcp_config", "tool_config", "config")]
+    modules = [
+        root / f"src/turnkeeper/model/{name}.py" for name in ("provider_config", "mcp_config", "tool_config", "config")
+    ]
     parsed = [ast.parse(module.read_text("utf-8")) for module in modules if module.exists()]
     classes = {node.name: node for module in parsed for node in module.body if isinstance(node, ast.ClassDef)}
     if "Config" not in classes:
