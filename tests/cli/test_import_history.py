@@ -1,7 +1,6 @@
 """The commands that import histories of other programs."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -70,8 +69,10 @@ def size_of(path: Path) -> int:
 def test_an_interrupt_stops_between_sessions_and_the_next_import_continues(tmp_path: Path) -> None:
     folder = tmp_path / "projects/x"
     folder.mkdir(parents=True)
-    for number in range(2_000):
-        shutil.copy(CLAUDE, folder / f"{number:08d}-0000-4000-8000-000000000000.jsonl")
+    # Sessions of their own: copies of one session would be written once, and the import would end at that moment.
+    for number in range(1_000):
+        id = f"{number:08d}-0000-4000-8000-000000000000"
+        (folder / f"{id}.jsonl").write_text(CLAUDE.read_text().replace(CLAUDE.stem, id))
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TURNKEEPER_DATA": str(tmp_path / "data")}
     command = [sys.executable, "-m", "turnkeeper.cli.main", "import", "claude-code", str(folder)]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
