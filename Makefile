@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 WORKERS ?= auto
-PYTEST ?=
 OFFICIAL := tests/official
 WEB := tests/web
 
@@ -29,7 +28,7 @@ browser: ## Install what the tests of the web page need, if it can be had: a Chr
 	@$(WEB)/install.sh
 
 test: $(STAMP) clients browser ## Run the whole test suite.
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST)
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(STAMP) ## Format, lint, types, layers, documents.
 	$(BIN)/ruff format --check .

@@ -1,7 +1,6 @@
 """What every test shares."""
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,16 +17,6 @@ pytest.register_assert_rewrite("turnkeeper.testing.engine_contract")
 os.environ["TURNKEEPER_TRUST"] = "1"
 
 SOAK_TIMEOUT_S = 3600
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--failed-to", metavar="FILE", help="Write the ids of failed tests to FILE, one a line.")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if (file := config.getoption("--failed-to")) is not None:
-        reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
-        Path(file).write_text("".join(sorted({f"{report.nodeid}\n" for report in reports})))
 
 
 def pytest_configure(config: pytest.Config) -> None:
