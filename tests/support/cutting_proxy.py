@@ -61,7 +61,7 @@ class CuttingProxy:
                     return
                 if key.fileobj is self._listener:
                     self._connect()
-                elif key.fileobj in self._selector.get_map():  # Not closed by what was done a moment ago.
+                elif key.data[0].fileno() >= 0:  # Not closed by what was done a moment ago.
                     self._pass_on(*key.data)
 
     def _connect(self) -> None:

@@ -75,17 +75,20 @@ async def test_a_server_is_shared_only_by_sessions_that_are_refused_the_same(tmp
     assert record.read_text().split().count("initialize") == 2
 
 
+def _heard(record: Path, *methods: str) -> int:
+    """How often a server was asked. Read after its end: a slow one hears late what it was sent long ago."""
+    return sum(line in methods for line in record.read_text().split()) if record.exists() else 0
+
+
 @pytest.mark.parametrize("manner", ["silent", "hung"])
 async def test_a_server_that_does_not_answer_is_given_up_after_a_few_waits(manner: str, tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with anyio.create_task_group() as group:
         servers = LanguageServers(group, timeout_s=0.2)
-        for _ in range(SILENT_MAX):
+        for _ in range(SILENT_MAX * 2):
             assert await errors(servers, manner, tmp_path / "a.x", None, "BAD", str(record)) == []
-        heard = record.read_text() if record.exists() else ""
-        assert await errors(servers, manner, tmp_path / "a.x", None, "BAD", str(record)) == []
-        assert (record.read_text() if record.exists() else "") == heard
         group.cancel_scope.cancel()
+    assert _heard(record, "textDocument/didOpen", "textDocument/didChange") <= SILENT_MAX
 
 
 @pytest.mark.parametrize("manner", ["dies", "noise"])
@@ -197,9 +200,7 @@ async def test_a_server_that_is_silent_about_symbols_is_given_up(manner: str, tm
     record = tmp_path / "record"
     async with anyio.create_task_group() as group:
         servers = LanguageServers(group, timeout_s=0.2)
-        for _ in range(SILENT_MAX):
+        for _ in range(SILENT_MAX * 2):
             assert await found(servers, manner, tmp_path / "a.x", "DEF run\n", str(record)) == []
-        heard = record.read_text() if record.exists() else ""
-        assert await found(servers, manner, tmp_path / "a.x", "DEF run\n", str(record)) == []
-        assert (record.read_text() if record.exists() else "") == heard
         group.cancel_scope.cancel()
+    assert _heard(record, "textDocument/documentSymbol") <= SILENT_MAX

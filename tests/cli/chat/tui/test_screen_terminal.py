@@ -138,7 +138,7 @@ def test_what_a_killed_process_left_is_told_and_taken_up(shop: Shop, opens: Open
     with opens("chat", "-n") as at:
         at.shows(IDLE)
         says(at, "run `touch started; sleep 600`")
-        at.shows(RUNNING, "sleep 600")
+        at.shows(RUNNING, r"\$ touch started; sleep 600 +running")  # Recorded: the answer is not asked for anew.
         [left] = tk(shop.data, "session", "status", "--json").json
         os.kill(left["owner"]["pid"], signal.SIGKILL)
         at.shows("exit code 137")
