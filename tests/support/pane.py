@@ -47,6 +47,16 @@ class Pane:
         """The screen, once all the patterns are on it."""
         return self._until(lambda text: all(re.search(one, text) for one in patterns), f"shows {patterns}")
 
+    def presses_until(self, key: str, pattern: str) -> str:
+        """The screen, once the pattern is on it. A key that must come in time after another is pressed again."""
+
+        def fits(text: str) -> bool:
+            if not (is_shown := bool(re.search(pattern, text))):
+                self.presses(key)
+            return is_shown
+
+        return self._until(fits, f"shows {pattern!r} for {key}")
+
     def hides(self, pattern: str) -> str:
         """The screen, once the pattern has gone from it."""
         return self._until(lambda text: not re.search(pattern, text), f"no more shows {pattern!r}")

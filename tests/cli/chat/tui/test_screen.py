@@ -45,6 +45,23 @@ async def test_a_text_is_drawn_block_by_block(shop: Shop) -> None:
         await seen.until(lambda: len(seen.screen.view.query(".block")) == 3)
 
 
+async def test_a_text_that_grows_while_its_row_is_built_is_drawn_whole(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        shown, view = seen.desk.transcript, seen.screen.view
+        for steps in range(40):  # At every step of the event loop between the first drawing and the last.
+            part = TextPart(id=f"prt_{steps}", session_id="s", message_id="m", text="", time=Span(start=1))
+            shown.opened(part)
+            shown.grew(part.id, "One.\n\nTwo")
+            view.sync(is_tick=False)
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+            shown.settled(part.but(text="One.\n\nTwo three.\n\nFour.", time=Span(start=1, end=2)))
+            view.sync(is_tick=False)
+        blocks = sum(len(one.blocks) for one in shown.entries.values())
+        assert blocks >= 2 * 40
+        await seen.until(lambda: len(view.query(".block")) == blocks)
+
+
 async def test_a_key_before_its_time_answers_no_request(shop: Shop) -> None:
     shop.configure(permission={"bash": "ask"})
     async with driven(shop) as seen:

@@ -15,7 +15,7 @@ from server_process import serving
 from workshop import Shop
 
 Opens = Callable[..., AbstractContextManager[Pane]]
-IDLE = r"F1 keys"
+IDLE = r"Alt-Enter"  # Of the keys at the bottom, the one that is told only while nothing runs.
 RUNNING = r"running \d+ s"
 
 
@@ -40,7 +40,7 @@ def test_without_arguments_a_terminal_gets_the_full_screen(shop: Shop, opens: Op
     with opens() as at:
         at.shows("new session", IDLE, "No model has a key, so the offline model answers")
         says(at, "read tides.py")
-        at.shows("» read tides.py", "> build · offline/tk-1", "→ read tides.py", "tides.py has 2 lines", "window")
+        at.shows("» read tides.py", "> build · offline/tk-1", "→ read tides.py", "tides.py has 2 lines", "window", IDLE)
         at.presses("C-d")
         at.shows("go on with: tk", "exit code 0")
     assert prompts(shop) == ["read tides.py"]
@@ -72,6 +72,7 @@ def test_a_request_is_answered_by_a_key_with_its_diff_on_the_screen(shop: Shop, 
         at.presses("y")
         at.shows(r"± edit tides.py  \+1 -1")
         at.hides("WAITING")
+        at.shows(IDLE)
         at.presses("C-d")
         at.shows("exit code 0")
     assert "60" in (shop.project / "tides.py").read_text()
@@ -102,13 +103,13 @@ def test_a_running_turn_is_steered_queued_and_stopped(shop: Shop, opens: Opens) 
         says(at, "read README.md", "C-o")
         at.shows("queued: sent when this answer is complete")
         (shop.project / "go").touch()
-        at.shows("tides.py has 2 lines", "README.md has 1 line")
+        at.shows("tides.py has 2 lines", "README.md has 1 line", IDLE)
         says(at, "run `sleep 600`")
-        at.shows(RUNNING, "sleep 600")
+        at.shows(RUNNING, r"\$ sleep 600 +running")
         at.presses("Escape")
         at.shows("Esc again stops the turn")
-        at.presses("Escape")
-        at.shows("stopped")
+        at.presses_until("Escape", "stopped")
+        at.shows(IDLE)
         at.presses("C-d")
         at.shows("exit code 0")
     assert prompts(shop)[:3] == ["run `until test -e go; do sleep 0.05; done`", "read tides.py", "read README.md"]
@@ -119,7 +120,7 @@ def test_undo_shows_what_becomes_of_files_and_redo_brings_them_back(shop: Shop, 
         at.shows(IDLE)
         says(at, "replace `100` with `60` in tides.py")
         at.shows(r"± edit tides.py  \+1 -1")
-        at.shows(r"Alt-Enter")
+        at.shows(IDLE)
         at.presses("C-x", "u")
         at.shows("tides.py  is put back", r"Undo .*\?", "y yes")
         assert "60" in (shop.project / "tides.py").read_text()
@@ -159,7 +160,7 @@ def test_files_models_and_agents_are_completed_and_chosen(shop: Shop, opens: Ope
         at.types(" do?")
         at.presses("Enter")
         at.shows(r"» what does @tides.py do\?", "tides.py")
-        at.shows("Alt-Enter")
+        at.shows(IDLE)
         at.presses("F3")
         at.shows("models", "offline/tk-1")
         at.presses("Enter")
@@ -180,7 +181,7 @@ def test_calls_unfold_and_the_transcript_scrolls(shop: Shop, opens: Opens) -> No
     with opens("chat", "-n", size=(80, 40)) as at:
         at.shows(IDLE)
         says(at, "run `seq 1000 1040`")
-        at.shows("35 more above", "1040", "2 turns", "Alt-Enter")
+        at.shows("35 more above", "1040", "2 turns", IDLE)
         at.presses("Tab")
         at.shows("█ offline/tk-1 · 2 turns")  # The entry that has the focus is marked.
         at.presses("k")
@@ -207,7 +208,7 @@ def test_a_session_of_a_server_is_shown_and_goes_on_without_us(shop: Shop, opens
             says(at, "run `echo hello`")
             at.shows("WAITING FOR YOU", "echo hello", "y once")
             at.presses("y")
-            at.shows(r"\$ echo hello", "│ hello", "Alt-Enter")
+            at.shows(r"\$ echo hello", "│ hello", IDLE)
             at.presses("C-d")
             at.shows("exit code 0")
         with opens("chat", "--continue", "--server", url) as at:

@@ -28,6 +28,8 @@ class Row(Vertical, can_focus=True):
         self.entry = entry
         self._last = Static(classes="last")
         self._blocks = 0
+        self._is_complete = False
+        """Whether what was composed is on the screen, so that blocks can be added before the last one."""
 
     def compose(self) -> ComposeResult:
         """What does not change any more, and the rest."""
@@ -36,19 +38,27 @@ class Row(Vertical, can_focus=True):
             yield from (Static(Prose(block), classes="block") for block in self.entry.blocks)
         yield self._last
 
+    def on_mount(self) -> None:
+        """Add the blocks that came since the row was composed."""
+        self._is_complete = True
+        self._add_blocks()
+
     def draw(self, screen: Screen) -> None:
         """Draw what has changed."""
         entry = self.entry
         if entry.kind != "text":
             self._last.update(drawn(entry, screen))
             return
-        new = entry.blocks[self._blocks :]
-        if new and self.is_mounted:
-            self._blocks = len(entry.blocks)
-            self.mount_all([Static(Prose(block), classes="block") for block in new], before=self._last)
+        if self._is_complete:
+            self._add_blocks()
         rest = Prose(entry.tail) if entry.tail.strip() else Text(entry.about, style="dim")
         self._last.display = bool(entry.tail.strip() or entry.about)
         self._last.update(rest)
+
+    def _add_blocks(self) -> None:
+        if self.entry.kind == "text" and (new := self.entry.blocks[self._blocks :]):
+            self._blocks = len(self.entry.blocks)
+            self.mount_all([Static(Prose(block), classes="block") for block in new], before=self._last)
 
 
 class TranscriptView(VerticalScroll):
