@@ -22,7 +22,7 @@ from turnkeeper.store.engines.sqlite import Layout, SqliteEngine
 from turnkeeper.store.engines.sqlite.schema import SCHEMA
 from turnkeeper.store.engines.sqlite.tidy import TIDY_SHARE
 from turnkeeper.store.engines.sqlite.words import QUEUE_MIN
-from turnkeeper.store.engines.sqlite.write import GROUP_JOBS_MAX
+from turnkeeper.store.engines.writer import GROUP_JOBS_MAX
 from turnkeeper.store.sqlite_layout import open_sqlite
 
 

@@ -213,8 +213,8 @@ def test_the_last_entries_of_a_log_are_never_packed(tmp_path: Path) -> None:
     connection = WriteConnection(file, Tidying(file, share=1))
     connection.write([Append("ses_1", 0, ENTRIES[: 2 * PACK + TAIL - 1], (), (), None, None)])
     for _ in range(5):
-        connection.tidy()
-    assert connection.seconds_until_tidying() is None
+        connection.upkeep()
+    assert connection.seconds_until_upkeep() is None
     connection.close()
     assert ask(tmp_path / "store", "SELECT count(*), (SELECT count(*) FROM packed) FROM entry") == [
         (PACK + TAIL - 1, 1)
@@ -234,7 +234,7 @@ def test_the_write_ahead_log_is_copied_into_the_file_before_it_is_long(tmp_path:
     connection = WriteConnection(file, Tidying(file, share=1, checkpoint_pages=20))
     for written in range(100):
         connection.write([Append("ses_1", written, [b"x" * 4000], (), (), None, None)])
-        connection.tidy()  # As the writer does after every group, also if the next one waits.
+        connection.upkeep()  # As the writer does after every group, also if the next one waits.
     connection.close()
     assert len(checkpoints) > 5
     assert max(after - before for before, after in itertools.pairwise(checkpoints)) < 20
@@ -244,12 +244,12 @@ def test_a_piece_of_tidying_is_followed_by_a_pause_of_its_share(tmp_path: Path) 
     file = StoreFile(tmp_path / "store", LAYOUT, busy_timeout_s=1, vfs=None, crash=crash_point)
     file.create()
     connection = WriteConnection(file, Tidying(file, share=1e-9))
-    assert connection.seconds_until_tidying() is None
+    assert connection.seconds_until_upkeep() is None
     many = [(f"t/{number:04d}", "tide") for number in range(4 * CHANGES_PER_PIECE)]
     connection.write([Append("ses_1", 0, [b"x"], (), many, None, None)])
-    assert connection.seconds_until_tidying() == 0
-    connection.tidy()
-    connection.tidy()  # Too early.
-    assert (connection.seconds_until_tidying() or 0) > 1000
+    assert connection.seconds_until_upkeep() == 0
+    connection.upkeep()
+    connection.upkeep()  # Too early.
+    assert (connection.seconds_until_upkeep() or 0) > 1000
     connection.close()
     assert ask(tmp_path / "store", "SELECT count(*) FROM text") == [(CHANGES_PER_PIECE,)]

@@ -32,7 +32,7 @@ Call = tuple[Job, "asyncio.Future[None]"]
 """A job and the future that its caller awaits."""
 
 
-def answer(group: list[Call], failures: Sequence[Exception | None]) -> None:
+def answer(group: Sequence[Call], failures: Sequence[Exception | None]) -> None:
     """Resolve the futures of a group. Each event loop is woken once: that costs as much as writing a job."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[None], Exception | None]]] = {}
     for (_, done), failure in zip(group, failures, strict=True):

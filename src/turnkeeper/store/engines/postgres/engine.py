@@ -23,8 +23,9 @@ from turnkeeper.store.engines.postgres.connection import (
 )
 from turnkeeper.store.engines.postgres.read import PostgresReader
 from turnkeeper.store.engines.postgres.schema import SCHEMA, Layout, migrate
-from turnkeeper.store.engines.postgres.write import Writer
+from turnkeeper.store.engines.postgres.write import WriteConnection
 from turnkeeper.store.engines.words import words
+from turnkeeper.store.engines.writer import Writer
 
 PROBLEMS_MAX = 20
 INSPECTION_TIMEOUT = "1h"
@@ -39,7 +40,7 @@ class PostgresEngine:
     def __init__(self, database: Database, connection: Connection) -> None:
         self._database = database
         writer = urandom(16)
-        self._writer = Writer(database, writer)
+        self._writer = Writer(WriteConnection(database, writer), "postgres", database.address.shown)
         self._listener = news.Listener(database, writer)
         self._reader = PostgresReader(database)
         self._reader.offer(connection)

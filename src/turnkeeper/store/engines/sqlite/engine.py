@@ -16,8 +16,9 @@ from turnkeeper.store.engines.sqlite.documents import Documents, below
 from turnkeeper.store.engines.sqlite.read import SqliteReader
 from turnkeeper.store.engines.sqlite.schema import SCHEMA, Layout
 from turnkeeper.store.engines.sqlite.tidy import CHECKPOINT_PAGES, TIDY_SHARE, Tidying
-from turnkeeper.store.engines.sqlite.write import Writer
+from turnkeeper.store.engines.sqlite.write import WriteConnection
 from turnkeeper.store.engines.words import words
+from turnkeeper.store.engines.writer import Writer
 
 PROBLEMS_MAX = 20
 INLINE_ROWS_MAX = 128
@@ -32,7 +33,7 @@ class SqliteEngine:
     def __init__(self, file: StoreFile, tidying: Tidying) -> None:
         self._file = file
         self._documents = Documents(file.small_kinds)
-        self._writer = Writer(file, tidying)
+        self._writer = Writer(WriteConnection(file, tidying), "sqlite", str(file.path))
         self._reader = SqliteReader(file)
 
     @classmethod
