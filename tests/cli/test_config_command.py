@@ -84,6 +84,12 @@ def test_a_rule_that_nobody_sets_is_a_setting(shop: Shop, key: str) -> None:
     assert (run.returncode, run.stdout.splitlines()[0]) == (0, f"{key} is not set"), run.stderr
 
 
+@pytest.mark.parametrize("key", ["", ".", ".."])
+def test_a_key_without_a_name_is_refused(shop: Shop, key: str) -> None:
+    run = shop.process("config", "explain", key)
+    assert (run.returncode, "KEY is empty" in run.stderr) == (2, True), run.stderr
+
+
 def test_a_key_is_explained_by_all_who_set_it(shop: Shop, own: Path) -> None:
     shop.configure(model="a/project")
     run = shop.process("config", "explain", "model", TURNKEEPER_CONFIG_CONTENT='{"model": "a/variable"}')

@@ -66,7 +66,7 @@ def test_a_new_plugin_passes_its_own_test_and_is_not_overwritten(shop: Shop) -> 
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("name", ["Big", "a-b", "../a", ""])
+@pytest.mark.parametrize("name", ["Big", "a-b", "../a", "", "class", "plugin", "system"])
 def test_a_name_that_no_module_can_have_is_refused(shop: Shop, name: str) -> None:
     run = shop.process("plugin", "new", name)
     assert (run.returncode, "cannot name a plugin" in run.stderr) == (2, True)
@@ -81,3 +81,32 @@ def test_the_plugin_of_the_guide_is_loaded_and_the_guide_names_every_hook(shop: 
         assert f"| `{hook.name}` | `{hook.input.__name__}` | `{hook.output.__name__}` | {hook.when} |" in GUIDE
     for one in REGISTERING:
         assert f"| `{one.name}` | " in GUIDE
+
+
+BRINGS_ALL = """
+def settings(given):
+    given.setdefault("command", {})["hail"] = {"template": "list the files", "agent": "sampler"}
+    given.setdefault("agent", {})["sampler"] = {"prompt": "You sample.", "mode": "primary"}
+    given.setdefault("provider", {})["sample"] = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": "http://127.0.0.1:9/v1", "apiKey": "x"},
+        "models": {"small": {"name": "Small"}},
+    }
+
+
+def plugin(context, options):
+    return {"config": settings}
+"""
+
+
+def test_what_a_plugin_brings_is_listed_and_used_without_a_server(shop: Shop) -> None:
+    put(shop.home / ".config/turnkeeper/plugins", "all", BRINGS_ALL)
+    assert "sample/small" in shop.process("models").stdout
+    [agent] = [line for line in shop.process("agent", "list").stdout.splitlines() if line.startswith("sampler")]
+    assert "plugin" in agent.split()
+    assert "hail" in shop.process("command", "list").stdout
+    ran = shop.process("run", "--agent", "sampler", "-m", "offline/tk-1", "list the files")
+    assert (ran.returncode, "> sampler · offline/tk-1" in ran.stdout + ran.stderr) == (0, True), ran.stderr
+    refused = shop.process("run", "-m", "sample/smal", "hello")
+    assert "did you mean 'small'?" in refused.stderr
+    assert shop.process("run", "-m", "offline/tk-1", "/hail").returncode == 0

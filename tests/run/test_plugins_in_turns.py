@@ -218,6 +218,20 @@ async def test_a_hook_that_fails_or_hangs_is_named_and_the_turn_goes_on(
         assert await stage.is_sound(session_id)
 
 
+@pytest.mark.parametrize("begin", ["def", "async def"])
+async def test_a_hook_that_raises_what_ctrl_c_raises_interrupts_nobody(
+    play: Play, tmp_path: Path, caplog: pytest.LogCaptureFixture, begin: str
+) -> None:
+    hook = f"{begin} stops(input, output):\n    raise KeyboardInterrupt\n"
+    a_plugin(tmp_path, "bad", f"{hook}return {{'chat.params': stops, 'chat.message': stops}}")
+    async with play(Scripted().says("fine")) as stage:
+        session_id = await stage.session()
+        with caplog.at_level(logging.WARNING):
+            await stage.ask(session_id, "hello")
+        assert await texts(stage, session_id) == ["hello", "fine"]
+        assert "StrayExit: KeyboardInterrupt()" in caplog.text
+
+
 async def test_commands_tools_agents_and_components_of_a_plugin_come_and_go_with_its_file(
     play: Play, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from turnkeeper.cli import candidates
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, confirm, note
+from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
 from turnkeeper.model.refusal import Invalid, NotFound
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from turnkeeper.workspace.config import LoadedSettings
 
 BUILT_IN: Final = "built-in"
+PLUGIN: Final = "plugin"
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64}){0,7}")
 
 AgentName = Annotated[str, Parameter(metavar="NAME", help="The name of the agent.")]
@@ -182,7 +184,7 @@ class _Known(NamedTuple):
 
     def sources(self, name: str) -> list[str]:
         """Where an agent comes from, weakest first."""
-        return [*([BUILT_IN] if name in self.native else []), *self.loaded.setters("agent", name)]
+        return [*([BUILT_IN] if name in self.native else []), *self.loaded.setters("agent", name)] or [PLUGIN]
 
     def row(self, entry: "AgentEntry") -> dict[str, object]:
         """An agent of the list, as JSON."""
@@ -225,14 +227,12 @@ async def _known(environ: Mapping[str, str]) -> _Known:
     from turnkeeper.run.configured import configured_agents
     from turnkeeper.server.catalogue import agent_entry, masked
     from turnkeeper.server.mask import Mask
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
 
-    place = await identify(Path.cwd())
-    loaded = load(place.directory, place.worktree, environ)
-    agents = configured_agents(loaded.config, environ)
-    default, mask = default_agent(agents, loaded.config).name, Mask(loaded.filled)
-    problem = default_agent_problem(agents, loaded.config)
+    async with plugged_directory(environ) as here:
+        loaded, config = here.loaded, here.config
+    agents = configured_agents(config, environ)
+    default, mask = default_agent(agents, config).name, Mask(loaded.filled)
+    problem = default_agent_problem(agents, config)
     problems = [warning for source in loaded.sources if source.kind == "agent" for warning in source.warnings]
     return _Known(
         default=default,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cyclopts.completion import CompletionContext
 
     from turnkeeper.cli.choices import Choices
+    from turnkeeper.model.config import Config
 
 SESSIONS_MAX: Final = 500
 """How many sessions are offered: the newest ones."""
@@ -70,11 +71,13 @@ async def _sessions(options: Options, *, is_id: bool) -> Candidates:
 async def _models(options: Options) -> Candidates:
     if options.address is not None:
         return dict((await _served(options)).models)
-    from turnkeeper.cli.models import local_catalog
     from turnkeeper.providers import choice
+    from turnkeeper.providers.catalog import Catalog
+    from turnkeeper.providers.refresh import catalogue_file
     from turnkeeper.workspace import auth
 
-    _, catalog = await local_catalog(options.environ)
+    # Without plugins: a key pressed in a shell runs no program of others.
+    catalog = Catalog(await _config(options), refreshed=catalogue_file(options.environ))
     usable = choice.available(catalog, auth.credentials(options.environ))
     return {f"{one.id}/{id}": model.name for one in usable for id, model in one.models.items()}
 
@@ -84,13 +87,18 @@ async def _agents(options: Options) -> Candidates:
         return dict((await _served(options)).agents)
     from turnkeeper.cli.screen import one_line
     from turnkeeper.run.configured import configured_agents
+
+    found = configured_agents(await _config(options), options.environ)
+    shown = [one for one in found.values() if not one.hidden and one.mode != "subagent"]
+    return {one.name: one_line(one.description or "") for one in shown}
+
+
+async def _config(options: Options) -> "Config":
     from turnkeeper.workspace.config import load
     from turnkeeper.workspace.project import identify
 
     place = await identify(Path.cwd())
-    found = configured_agents(load(place.directory, place.worktree, options.environ).config, options.environ)
-    shown = [one for one in found.values() if not one.hidden and one.mode != "subagent"]
-    return {one.name: one_line(one.description or "") for one in shown}
+    return load(place.directory, place.worktree, options.environ).config
 
 
 async def _served(options: Options) -> "Choices":

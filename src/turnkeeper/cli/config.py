@@ -83,6 +83,8 @@ async def explain(
     from turnkeeper.core import provenance
     from turnkeeper.core.shown_settings import shown
 
+    if not key.strip("."):
+        raise UsageError("KEY is empty; name a setting, such as `model`, or see all with `turnkeeper config show`")
     loaded = await _loaded(options)
     written = [source.written for source in loaded.sources]
     path = provenance.path_of(provenance.merged(written), key)

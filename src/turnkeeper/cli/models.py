@@ -10,6 +10,7 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, harmless, size, table
 from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid
@@ -135,20 +136,21 @@ models_app.command("turnkeeper.cli.model_check:try_model", name="test")
 
 async def local_catalog(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[Config, Catalog]":
     """The configuration and the catalogue of a directory, by default the current one. Raises Invalid."""
-    loaded, catalog = await local_settings(environ, directory)
-    return loaded.config, catalog
+    async with plugged_directory(environ, directory) as here:
+        return here.config, _catalog(here.config, environ)
 
 
 async def local_settings(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[LoadedSettings, Catalog]":
     """The settings with their sources, and the catalogue of a directory. Raises Invalid."""
+    async with plugged_directory(environ, directory) as here:
+        return here.loaded, _catalog(here.config, environ)
+
+
+def _catalog(config: "Config", environ: Mapping[str, str]) -> "Catalog":
     from turnkeeper.providers.catalog import Catalog
     from turnkeeper.providers.refresh import catalogue_file
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
 
-    place = await identify(directory or Path.cwd())
-    loaded = load(place.directory, place.worktree, environ)
-    return loaded, Catalog(loaded.config, refreshed=catalogue_file(environ))
+    return Catalog(config, refreshed=catalogue_file(environ))
 
 
 class _Usable:

@@ -1,6 +1,7 @@
 """The commands about plugins: which there are and what became of each, and a scaffold for a new one."""
 
 import re
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -9,6 +10,7 @@ from cyclopts import Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer
+from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, harmless, one_line, table
 from turnkeeper.core import flags
 
@@ -35,6 +37,9 @@ def system(input, output):
 def plugin(context, options):
     return {"tool": {"NAME": NAME}, "experimental.chat.system.transform": system}
 '''
+
+_NAMES_OF_PLUGIN: Final = ("plugin", "system")
+"""Names that the file of a new plugin defines besides its tool."""
 
 TEST: Final = '''\
 """Runs the plugin in a session whose model is a script: python test_NAME.py, or pytest."""
@@ -101,17 +106,8 @@ async def _served(options: Options) -> "Sequence[PluginStatus]":
 
 async def _loaded(options: Options) -> "Sequence[PluginStatus]":
     """The plugins of the working directory, loaded and removed again."""
-    from turnkeeper.plugins.host import PluginHost
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
-    from turnkeeper.workspace.tool_files import ToolTrust
-
-    place = await identify(Path.cwd())
-    config = load(place.directory, place.worktree, options.environ).config
-    host = PluginHost(options.environ, ToolTrust(options.environ))
-    found = [plugin.status for plugin in (await host.of(place, config)).plugins]
-    await host.aclose()
-    return found
+    async with plugged_directory(options.environ) as here:
+        return [plugin.status for plugin in here.plugins]
 
 
 def _none(options: Options) -> str:
@@ -142,6 +138,8 @@ async def new(
     """
     if NAME.fullmatch(name) is None:
         raise UsageError(f"{name!r} cannot name a plugin; begin with a small letter and use letters, digits and '_'")
+    if iskeyword(name) or name in _NAMES_OF_PLUGIN:
+        raise UsageError(f"{name!r} cannot name a plugin: it means something in its Python file; choose another name")
     folder = directory or Path(name)
     files = {folder / f"{name}.py": PLUGIN, folder / f"test_{name}.py": TEST}
     for file in files:

@@ -1,13 +1,13 @@
 """The commands about slash commands: which there are, where each comes from, and what it says."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
 
 if TYPE_CHECKING:
@@ -72,23 +72,21 @@ async def _known(options: Options) -> "tuple[list[Command], list[str]]":
     from turnkeeper.run.mcp_places import served_commands
     from turnkeeper.server.catalogue import masked_command
     from turnkeeper.server.mask import Mask
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
     from turnkeeper.workspace.skills import SkillLibrary
 
-    place = await identify(Path.cwd())
-    loaded = load(place.directory, place.worktree, options.environ)
+    async with plugged_directory(options.environ) as here:
+        place, loaded, config, plugged = here.place, here.loaded, here.config, here.commands
     mask = Mask(loaded.filled)
     problems = [warning for source in loaded.sources if source.kind == "command" for warning in source.warnings]
     for where, names in loaded.left_out.items():
         if held := [name for name in names if name.startswith("command.")]:
             problems.append(f"{where}: not in force until `turnkeeper trust`: {', '.join(held)}")
-    found = await SkillLibrary(options.environ).skills(place, loaded.config)
+    found = await SkillLibrary(options.environ).skills(place, config)
     served: list[Command] = []
     if loaded.config.mcp:
         async with tried_servers(options) as servers:
             served = served_commands(servers)
-    known = known_commands(CommandPlaces(loaded, found.skills, served=served))
+    known = known_commands(CommandPlaces(loaded, found.skills, plugged, served))
     return [masked_command(one, mask) for one in known.values()], problems
 
 

@@ -12,7 +12,7 @@ from anyio import to_thread
 from turnkeeper.core.limits import HOOK_S, PLUGIN_LOAD_S
 from turnkeeper.model.plugin import PluginState, PluginStatus
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.outside_code import contained
+from turnkeeper.outside_code import StrayExit, contained
 from turnkeeper.plugins.context import Handler, PluginContext
 from turnkeeper.plugins.hooks import AUTH, NAMES, PROVIDER, TOOL, name_of
 from turnkeeper.plugins.sources import PluginFunction, PluginSource
@@ -168,9 +168,26 @@ def _members(made: object) -> list[tuple[str, object]]:
 async def _called(function: Callable[..., object], *given: object) -> object:
     """What a function gives; one that is not async runs on a thread, where it holds nobody up."""
     if inspect.iscoroutinefunction(function):
-        return await function(*given)
-    result = await to_thread.run_sync(partial(function, *given), abandon_on_cancel=True)
-    return await result if inspect.isawaitable(result) else result
+        return await _awaited(function(*given))
+    result = await to_thread.run_sync(partial(_run, function, *given), abandon_on_cancel=True)
+    return await _awaited(result) if inspect.isawaitable(result) else result
+
+
+# A KeyboardInterrupt that a plugin raises is none of the user's, and would end the event loop.
+
+
+async def _awaited(result: Awaitable[object]) -> object:
+    try:
+        return await result
+    except KeyboardInterrupt as error:
+        raise StrayExit(repr(error)) from error
+
+
+def _run(function: Callable[..., object], *given: object) -> object:
+    try:
+        return function(*given)
+    except KeyboardInterrupt as error:
+        raise StrayExit(repr(error)) from error
 
 
 def _words(error: Exception) -> str:

@@ -106,7 +106,7 @@ class ConfiguredDirectories:
     async def resolve(self, directory: str) -> ResolvedDirectory:
         """What a session's directory is now. Raises Invalid if it leads elsewhere, or its configuration is wrong."""
         place = await stored_place(directory)
-        await self._plug(place)
+        await self.renew_plugins(place)
         return ResolvedDirectory(place, self.config(place))
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:
@@ -208,8 +208,8 @@ class ConfiguredDirectories:
 
     async def plugin_statuses(self, place: ProjectPlace) -> tuple[PluginStatus, ...]:
         """What became of the plugins of a place, which are brought up to date. Raises Invalid."""
-        return tuple(plugin.status for plugin in (await self._plug(place)).plugins)
+        return tuple(plugin.status for plugin in (await self.renew_plugins(place)).plugins)
 
-    async def _plug(self, place: ProjectPlace) -> PluginSet:
+    async def renew_plugins(self, place: ProjectPlace) -> PluginSet:
         """Bring the plugins of a place up to date."""
         return await self.plugins.renew(place, self.settings(place.directory, place.worktree))

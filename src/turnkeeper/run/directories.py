@@ -135,7 +135,7 @@ class Directories(ConfiguredDirectories):
 
     async def setup(self, place: ProjectPlace) -> DirectorySetup:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
-        plugins = await self._plug(place)
+        plugins = await self.renew_plugins(place)
         config, catalog, known = self.config(place)
         credentials, skills = self._auth.read(), await self.skills(place)
         environ = self._command_environ(config, catalog)
@@ -221,7 +221,7 @@ class Directories(ConfiguredDirectories):
 
     async def commands(self, place: ProjectPlace) -> dict[str, Command]:
         """The commands of a place, by name. Raises Invalid if the configuration is wrong."""
-        await self._plug(place)
+        await self.renew_plugins(place)
         skills, loaded = await self.skills(place), self.settings(place.directory, place.worktree)
         plugged, served = self.plugins.commands(place.directory, loaded), await self.mcp.commands(place)
         return known_commands(CommandPlaces(loaded, skills.skills, plugged, served))

@@ -1,0 +1,50 @@
+"""The settings of a directory as its plugins change them, for commands that open no store."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from turnkeeper.model.command import Command
+    from turnkeeper.model.config import Config
+    from turnkeeper.plugins.plugin import Plugin
+    from turnkeeper.workspace.config import LoadedSettings
+    from turnkeeper.workspace.project import ProjectPlace
+
+
+class PluggedDirectory(NamedTuple):
+    """A directory with its settings as they are written, and what its plugins make of them."""
+
+    place: "ProjectPlace"
+    loaded: "LoadedSettings"
+    config: "Config"
+    plugins: "tuple[Plugin, ...]"
+    commands: "list[Command]"
+
+
+@asynccontextmanager
+async def plugged_directory(
+    environ: Mapping[str, str], directory: Path | None = None
+) -> AsyncIterator[PluggedDirectory]:
+    """A directory, by default the current one. Its plugins are loaded, and removed again. Raises Invalid."""
+    from turnkeeper.plugins.host import PluginHost
+    from turnkeeper.plugins.settings import PluggedSettings
+    from turnkeeper.workspace.config import load
+    from turnkeeper.workspace.project import identify
+    from turnkeeper.workspace.tool_files import ToolTrust
+
+    place = await identify(directory or Path.cwd())
+    loaded = load(place.directory, place.worktree, environ)
+    plugged = PluggedSettings(PluginHost(environ, ToolTrust(environ)))
+    found = await plugged.renew(place, loaded)
+    try:
+        yield PluggedDirectory(
+            place,
+            loaded,
+            plugged.config(place.directory, loaded),
+            tuple(found.plugins),
+            plugged.commands(place.directory, loaded),
+        )
+    finally:
+        await plugged.host.aclose()
