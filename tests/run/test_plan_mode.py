@@ -207,6 +207,17 @@ async def test_a_switch_between_build_and_plan_extends_the_request_byte_for_byte
     assert "plan_exit" in [tool.name for tool in script.requests[0].tools]
 
 
+async def test_a_switch_keeps_the_description_of_all_tools(play: Play, place: Path) -> None:
+    script = Scripted().says("ok").forever()
+    async with play(script, tools=tuple(load()), question=None) as stage:
+        session = await stage.session()
+        for agent in ("build", "plan", "build"):
+            await stage.ask(session, "go", agent=agent)
+    first, *others = [request.tools for request in script.requests]
+    assert "task" in [tool.name for tool in first]
+    assert others == [first, first]
+
+
 async def test_a_switch_to_an_agent_with_its_own_prompt_is_told_and_begins_no_epoch(play: Play, place: Path) -> None:
     script = Scripted().says("ok").forever()
     config = {"agent": {"poet": {"prompt": "You rhyme.", "permission": {"question": "allow"}}}}

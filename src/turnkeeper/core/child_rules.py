@@ -56,9 +56,20 @@ def narrowed(own: Sequence[Rule], inherited: Sequence[Rule]) -> Ruleset:
 
 
 def callable_agents(agents: Iterable[Agent], rules: Sequence[Rule]) -> tuple[Agent, ...]:
-    """The agents that a model is told it may call under these rules, by name: none that is primary or hidden."""
+    """The agents that may be called under these rules, by name: none that is primary or hidden."""
     free = (one for one in agents if one.mode != "primary" and not one.hidden)
     return tuple(sorted((one for one in free if evaluate(rules, TASK, one.name) != "deny"), key=lambda one: one.name))
+
+
+def described_agents(agents: Iterable[Agent]) -> tuple[Agent, ...]:
+    """The agents that a model is told of: those that some agent which answers the user may call.
+
+    Whoever answers, the text is the same: one that changed with the agent would cost the provider's cache.
+    """
+    known = tuple(agents)
+    callers = [one for one in known if one.mode != "subagent" and not one.hidden]
+    found = {one.name: one for caller in callers for one in callable_agents(known, caller.permission)}
+    return tuple(sorted(found.values(), key=lambda one: one.name))
 
 
 def mentioned(names: Sequence[str]) -> Ruleset:

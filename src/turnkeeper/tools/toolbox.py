@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from turnkeeper.core import permission
-from turnkeeper.core.child_rules import callable_agents
+from turnkeeper.core.child_rules import described_agents
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
@@ -50,7 +50,7 @@ class Toolbox:
         """Those that the rules do not wholly deny, that the user's message (``tools``) did not switch off, and that
         suit the model, if one is named. ``agents`` are all that there are."""
         off = frozenset(name for name, on in (switches or {}).items() if not on)
-        others = callable_agents(agents, rules)
+        others = described_agents(agents)
         wanted = (tuple(rules), off, model_id, tuple(f"{one.name}\n{one.description}" for one in others))
         known = self._selections.get(wanted)
         if known is None:
