@@ -85,6 +85,17 @@ def test_a_permission_is_asked_for_in_the_dock_and_given(tab: Tab, served: Serve
     tab.shows("it-ran-42")
 
 
+def test_after_a_refusal_the_next_prompt_is_answered(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, "[[bash echo never]] [[text Not said.]]")
+    tab.shows("Waiting for you")
+    tab.click(".ask button", "Refuse")
+    tab.until("document.querySelector('.state').innerText.includes('Resting')")
+    prompt(tab, "[[text Said after all.]]")
+    says(tab, "Said after all.")
+
+
 def test_a_question_is_answered(tab: Tab, served: Served, project: Path) -> None:
     made = session(served, project)
     options = [{"label": "2025", "description": "old"}, {"label": "2026", "description": "new"}]

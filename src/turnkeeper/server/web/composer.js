@@ -116,15 +116,18 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
   const send = async () => {
     const said = text.trim();
     if ((!said && !files.length) || sending) return;
-    const id = kept.get(key)?.id ?? messageId();
-    kept.set(key, { text, id });
+    const tried = kept.get(key)?.id ? kept.get(key) : null;
+    const id = tried?.id ?? messageId();
+    // A queued prompt waits after a refused call; one that is typed while nothing runs is to be answered.
+    const delivered = tried?.delivered ?? (isBusy ? delivery : "steer");
+    kept.set(key, { text, id, delivered });
     setSending(id);
     setError(null);
     const [providerID, ...rest] = model.split("/");
     const body = {
       messageID: id,
       parts: [...(said ? [{ type: "text", text: said, mentions: true }] : []), ...files.map(({ filename, mime, url }) => ({ type: "file", filename, mime, url }))],
-      delivery,
+      delivery: delivered,
       ...(model ? { model: { providerID, modelID: rest.join("/") } } : {}),
       ...(agent ? { agent } : {}),
     };
