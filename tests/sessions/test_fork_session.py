@@ -13,6 +13,7 @@ from turnkeeper.model.parts import CompactionPart
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import ZERO_TOKENS, Origin, Session
+from turnkeeper.model.todo import Todo
 from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_turn, a_user, every_event
 
 SOURCE = "ses_source"
@@ -89,6 +90,17 @@ async def test_a_fork_keeps_the_rules_of_its_source(tk: Turnkeeper) -> None:
     await a_history(tk, permission=rules)
     assert (await tk.fork(SOURCE)).permission == rules
     assert (await tk.fork(SOURCE, message_id="msg_u2_source")).permission == rules
+
+
+async def test_a_fork_has_the_todos_of_the_moment_it_is_made_from(tk: Turnkeeper) -> None:
+    early, late = (Todo(content=text, status="pending", priority="medium") for text in ("early", "late"))
+    await tk.store.journal.create(
+        a_session(SOURCE), *a_turn(SOURCE, 1), e.TodosSet(todos=(early,)), *a_turn(SOURCE, 2), e.TodosSet(todos=(late,))
+    )
+    seq = (await tk.store.journal.view(SOURCE)).seq
+    assert await tk.todos((await tk.fork(SOURCE)).id) == (late,)
+    assert await tk.todos((await tk.fork(SOURCE, at=seq - 1)).id) == (early,)
+    assert await tk.todos((await tk.fork(SOURCE, message_id="msg_u2_source")).id) == ()
 
 
 async def test_a_session_is_made_forked_and_moved_only_where_there_is_a_directory(tk: Turnkeeper, place: Path) -> None:

@@ -179,7 +179,7 @@ class StoreMachine(RuleBasedStateMachine):
         copy = self.models[forked.id] = Model(forked.title)
         found = self.run(self.messages(forked.id))
         assert [list(parts.values()) for parts in found.values()] == [list(parts.values()) for parts in kept]
-        copy.history, copy.cost = found, float(forked.cost)
+        copy.history, copy.cost, copy.todos = found, float(forked.cost), list(source.todos) if upto is None else []
         self.touched = forked.id
         return forked.id
 

@@ -7,7 +7,7 @@ from turnkeeper.core.fork import Copier
 from turnkeeper.core.titles import base_of_fork, fork_title, number_of_fork
 from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
-from turnkeeper.model.event import InstructionDiscovered, MessageRecorded, PartsQuarantined
+from turnkeeper.model.event import InstructionDiscovered, MessageRecorded, PartsQuarantined, TodosSet
 from turnkeeper.model.message import UNKNOWN_MODEL, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.session import NO_VARIANT, ZERO_TOKENS, Origin, Session, SessionModel, SessionTime
@@ -34,7 +34,7 @@ async def fork(
 
     With ``at``, the history is copied as it was after that event. The copy has no cost: the ledger of the source has
     it. The copy keeps the agent, the model and the permission rules of the history, the discovered instruction files,
-    and the quarantine of rejected parts.
+    and the quarantine of rejected parts; a copy of the whole history keeps the todos, too.
     """
     then = await past(store, session_id, at) if at is not None else None
     view = then.view if then is not None else await store.journal.view(session_id)
@@ -72,7 +72,8 @@ async def fork(
     )
     if place is not None:
         await remember_project(store, place)
-    return (await store.journal.create(session, *copied, *found, source=session_id)).session
+    todos = [TodosSet(todos=view.todos)] if view.todos and cut is None else []
+    return (await store.journal.create(session, *copied, *found, *todos, source=session_id)).session
 
 
 def _ids(mint: Mint, prefix: str) -> Iterator[str]:
