@@ -35,11 +35,9 @@ do not list `--server` in their help, and refuse it with exit code 2.
 
 **Output.** Standard output has the answer and nothing else; remarks, questions and progress go to standard error. On a
 terminal the answer has colours (`NO_COLOR` turns them off) and fits the window; otherwise no line is shortened. With
-`--json` it is JSON, with the values that [shapes](shapes.md) describes, on one line unless it goes to a terminal.
+`--json` it is [JSON](#json).
 
-**Failures** are one or two lines on standard error, with advice. With `--json`, standard output stays empty and
-the last line of standard error is `{"error": {"name": ..., "message": ...}}`. Names are `NotFound`, `Conflict`,
-`Invalid`, `Forbidden`, `Busy`, `StoreUnavailable`, `Damaged`, `System`, `Usage`, `Interrupted`.
+**Failures** are one or two lines on standard error, with advice.
 
 | Exit code | Meaning |
 |---|---|
@@ -47,6 +45,25 @@ the last line of standard error is `{"error": {"name": ..., "message": ...}}`. N
 | 1 | refused, not found, damaged, or an error of the system |
 | 2 | the command line is wrong |
 | 130 | interrupted |
+
+## JSON
+
+With `--json` a command prints one JSON object on standard output, on one line unless it goes to a terminal. Its help
+names the keys. They are in camelCase, as in the HTTP API, and values are those of [shapes](shapes.md).
+
+- A command that lists things prints `{"items": [...]}`, and beside it what else there is to say: `default`, `problems`
+  (what was skipped, and why), `damaged` (names of documents that cannot be read; then the exit code is 1).
+- A page has the cursor `older`, which goes to `--before`, and `newer`, which goes to `--after`. The last page has none.
+- A command about one thing prints that thing, or a report on it. A report may have several lists, each under its name:
+  `stats` has `days`, `models` and `sessions`.
+- `run`, `session resume`, `session watch` and `session log` print one object a line, as things happen. `serve` and
+  `worker` print one line when they are ready.
+- `session export` prints the session as opencode does, `session log` prints events as they are stored, and `config
+  schema` prints a JSON Schema. Tool arguments, metadata and settings keep the names that they came with.
+- A failure leaves standard output empty, and the last line of standard error is `{"error": {"name": ..., "message":
+  ...}}`. Names are `NotFound`, `Conflict`, `Invalid`, `Forbidden`, `Busy`, `StoreUnavailable`, `Damaged`, `System`,
+  `Usage`, `Interrupted`.
+- `chat`, `demo` and `config edit` need a person and refuse `--json`.
 """
 
 

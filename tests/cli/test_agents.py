@@ -29,8 +29,8 @@ def test_the_list_begins_with_the_default_agent_and_names_the_source_of_each(sho
     file = put(shop.project / ".opencode/agent/team/poet.md", "---\nmode: subagent\n---\nYou rhyme.")
     found = listed(shop)
     assert found["default"] == "mine"
-    assert [one["name"] for one in found["agents"]][:3] == ["mine", "build", "compaction"]
-    sources = {one["name"]: one["from"] for one in found["agents"]}
+    assert [one["name"] for one in found["items"]][:3] == ["mine", "build", "compaction"]
+    sources = {one["name"]: one["from"] for one in found["items"]}
     assert sources["plan"] == ["built-in", settings]
     assert (sources["mine"], sources["team/poet"], sources["build"]) == ([settings], [str(file)], ["built-in"])
     run = shop.process("agent", "list")
@@ -86,7 +86,7 @@ def test_a_created_agent_is_a_file_that_answers(shop: Shop) -> None:
     run = shop.process("agent", "create", "team/greeter", *words, "--mode", "all", "--model", "offline/tk-1", "--json")
     assert run.returncode == 0, run.stderr
     file = shop.project / ".turnkeeper/agents/team/greeter.md"
-    assert json.loads(run.stdout) == {"name": "team/greeter", "file": str(file), "left_out": []}
+    assert json.loads(run.stdout) == {"name": "team/greeter", "file": str(file), "leftOut": []}
     assert frontmatter.parse(file.read_text()) == (
         {
             "description": "Says: hello",
@@ -115,7 +115,7 @@ def test_an_agent_for_all_projects_is_in_the_configuration_of_the_user(shop: Sho
     run = shop.process("agent", "create", "mine", "--user", "--prompt", "Hi", TURNKEEPER_TRUST="")
     file = shop.home / ".config/turnkeeper/agents/mine.md"
     assert (run.returncode, file.exists(), "trust" in run.stderr) == (0, True, False)
-    assert {one["name"] for one in listed(shop)["agents"]} >= {"mine"}
+    assert {one["name"] for one in listed(shop)["items"]} >= {"mine"}
 
 
 def test_what_needs_trust_is_said_when_it_is_written(shop: Shop) -> None:

@@ -46,7 +46,7 @@ def left_waiting(shop: Shop, words: str = "read .env") -> str:
 
 
 def waiting(shop: Shop) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = tk(shop.data, "permission", "list", "--json").json
+    found: list[dict[str, object]] = tk(shop.data, "permission", "list", "--json").json["items"]
     return found
 
 
@@ -62,7 +62,7 @@ def test_what_waits_is_listed_for_people_and_programs(shop: Shop) -> None:
     shown = tk(shop.data, "permission", "list").out
     assert str(request["id"]) in shown
     assert ".env" in shown
-    assert tk(shop.data, "permission", "list", "--directory", str(shop.home), "--json").json == []
+    assert tk(shop.data, "permission", "list", "--directory", str(shop.home), "--json").json["items"] == []
     assert "No question waits" in tk(shop.data, "question", "list").err
 
 
@@ -107,7 +107,7 @@ def test_allow_records_the_answer_and_runs_the_session_on(shop: Shop) -> None:
     [output] = outputs(shop, session)
     assert "WIND=7" in output
     assert waiting(shop) == []
-    assert tk(shop.data, "permission", "saved", "--json").json == []
+    assert tk(shop.data, "permission", "saved", "--json").json["items"] == []
 
 
 def test_an_answer_that_is_only_recorded_is_taken_up_later(shop: Shop) -> None:
@@ -132,11 +132,11 @@ def test_always_is_saved_listed_and_revoked(shop: Shop) -> None:
     left_waiting(shop)
     [request] = waiting(shop)
     tk(shop.data, "permission", "allow", str(request["id"]), "--always")
-    [saved] = tk(shop.data, "permission", "saved", "--json").json
+    [saved] = tk(shop.data, "permission", "saved", "--json").json["items"]
     assert (saved["permission"], saved["pattern"], saved["directory"]) == ("read", "*", str(shop.project))
     assert saved["id"] in tk(shop.data, "permission", "saved").out
     assert tk(shop.data, "permission", "revoke", saved["id"], "--json").json == {"id": saved["id"]}
-    assert tk(shop.data, "permission", "saved", "--json").json == []
+    assert tk(shop.data, "permission", "saved", "--json").json["items"] == []
     assert tk(shop.data, "permission", "revoke", saved["id"]).code == 1
 
 
@@ -199,7 +199,7 @@ def test_a_transcript_shows_questions_that_wait(data: Path) -> None:
 
 def test_what_a_call_asked_that_ended_with_its_process_is_not_listed(data: Path) -> None:
     session = asked(data, restarts=False)
-    assert tk(data, "question", "list", "--json").json == []
+    assert tk(data, "question", "list", "--json").json["items"] == []
     assert "waits for" not in tk(data, "session", "messages", session).out
     assert tk(data, "question", "answer", "que_colours", "Red", "Red", "--record-only").code == 1
 

@@ -17,7 +17,7 @@ def test_a_piped_key_is_kept_listed_used_and_forgotten_and_never_shown(shop: Sho
     models = shop.process("models")
     assert [run.returncode for run in (kept, listed, as_json, models)] == [0, 0, 0, 0]
     file = shop.data / "auth.json"
-    assert json.loads(as_json.stdout) == [
+    assert json.loads(as_json.stdout)["items"] == [
         {"provider": "openai", "from": "auth.json", "where": str(file), "kind": "api"}
     ]
     assert f"auth.json: {file}" in listed.stdout
@@ -82,7 +82,7 @@ def test_a_key_in_the_environment_goes_before_one_that_is_kept(shop: Shop) -> No
     kept = shop.process("auth", "login", "openai", stdin=f"{SECRET}\n", OPENAI_API_KEY="other")
     assert "OPENAI_API_KEY is set in the environment and has precedence" in kept.stderr
     listed = shop.process("auth", "list", "--json", OPENAI_API_KEY="other")
-    assert json.loads(listed.stdout) == [
+    assert json.loads(listed.stdout)["items"] == [
         {
             "provider": "openai",
             "from": "environment variable OPENAI_API_KEY",
@@ -121,7 +121,7 @@ def test_a_provider_is_chosen_by_typing_and_a_foreign_key_is_asked_about(shop: S
 def test_a_key_in_the_configuration_is_listed_with_its_file_and_line(shop: Shop) -> None:
     shop.configure(provider={"groq": {"options": {"apiKey": SECRET}}})
     run = shop.process("auth", "list", "--json", TURNKEEPER_TRUST="1")
-    [found] = json.loads(run.stdout)
+    [found] = json.loads(run.stdout)["items"]
     assert (found["from"], found["kind"]) == ("configuration", None)
     assert found["where"].startswith(f"{shop.project / 'turnkeeper.json'}:1:")
     assert SECRET not in run.stdout

@@ -24,7 +24,7 @@ def test_each_line_has_its_session_its_turn_and_its_call(project: AttemptProject
     project.write("code.py", "first\nsecond\nby hand\n")
     session = tk(project.data, "session", "show", session_id, "--json").json
     found = tk(project.data, "session", "blame", str(project.top / "code.py"), "--json").json
-    [first, second, third] = found["lines"]
+    [first, second, third] = found["items"]
     assert (first, third) == ({"line": 1, "text": "first"}, {"line": 3, "text": "by hand"})
     origin = second["origin"]
     assert (origin["sessionID"], origin["slug"], origin["calls"][0]["tool"]) == (session_id, session["slug"], "bash")

@@ -76,7 +76,7 @@ async def test_what_a_child_session_asks_names_it_and_its_answer_has_the_whole_f
     async with ScriptedServer() as server:
         env = environ(shop, server)
         session = await left_asking(shop, env)
-        [request] = json.loads((await run(shop, env, "permission", "list", "--json")).stdout)
+        [request] = json.loads((await run(shop, env, "permission", "list", "--json")).stdout)["items"]
         assert request["sessionID"] != session
         listed = (await run(shop, env, "permission", "list")).stdout.decode()
         assert f"  asked by Scripted task (@general subagent), for {session}" in listed.splitlines()

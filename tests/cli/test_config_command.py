@@ -260,7 +260,7 @@ async def test_what_hosts_publish_is_fetched_on_request_only(shop: Shop) -> None
 
         assert ((await process("config", "show")).stdout, host.requests) == ("", [])
         run = await process("config", "fetch", "--json")
-        assert json.loads(run.stdout) == {"hosts": [{"address": host.url, "keys": ["model", "small_model"]}]}
+        assert json.loads(run.stdout) == {"items": [{"address": host.url, "keys": ["model", "small_model"]}]}
         assert [one.line.split(" ")[1] for one in host.requests] == ["/.well-known/opencode", "/more"]
         assert host.requests[1].headers["authorization"] == "Bearer t0ken"
         [said] = json.loads((await process("config", "explain", "model", "--json")).stdout)["said"]

@@ -71,14 +71,14 @@ def stored(shop: Shop) -> bytes:
 
 def removed(ages: Ages, answer: Answer) -> list[str]:
     assert answer.code == 0, answer.err
-    return ages.names([one["id"] for one in answer.json["removed"]])
+    return ages.names([one["id"] for one in answer.json["items"]])
 
 
 def test_what_is_old_goes_with_its_children_and_what_has_an_active_child_stays(shop: Shop) -> None:
     ages = fill(shop)
     before = stored(shop)
     dry = delete(shop, "--older-than", "30d", "--dry-run", "--json")
-    assert (stored(shop), dry.json["dry_run"]) == (before, True)
+    assert (stored(shop), dry.json["dryRun"]) == (before, True)
     done = delete(shop, "--older-than", "30d", "--yes", "--json")
     assert removed(ages, dry) == removed(ages, done) == ["ancient", "child", "with_child", "archived"]
     assert done.json["skipped"] == []
@@ -105,7 +105,7 @@ def test_a_project_limits_it(shop: Shop, tmp_path: Path) -> None:
         subprocess.run(words, cwd=other, check=True, env={**os.environ, **who})
     inside = api(shop.data, lambda opened: opened.create(title="In another project", directory=other))
     done = delete(shop, "--project", str(other), "--yes", "--json").json
-    assert [one["id"] for one in done["removed"]] == [inside.id]
+    assert [one["id"] for one in done["items"]] == [inside.id]
     assert removed(ages, delete(shop, "--project", str(shop.project), "--older-than", "9w", "--dry-run", "--json"))
 
 
@@ -113,8 +113,8 @@ def test_with_ids_the_limits_hold_for_these_and_what_does_not_fit_is_named(shop:
     ages = fill(shop)
     done = delete(shop, ages.ancient.id, ages.new.id, "--older-than", "30d", "--yes", "--json")
     assert done.code == 1
-    assert [one["id"] for one in done.json["removed"]] == [ages.ancient.id]
-    assert done.json["skipped"] == [{"id": ages.new.id, "reason": "it was active since"}]
+    assert [one["id"] for one in done.json["items"]] == [ages.ancient.id]
+    assert done.json["skipped"] == [{"sessionID": ages.new.id, "reason": "it was active since"}]
 
 
 def test_a_parent_and_its_child_are_deleted_once(shop: Shop) -> None:
@@ -134,7 +134,7 @@ def test_what_a_process_runs_is_skipped_and_named_also_if_it_is_a_child(shop: Sh
     assert shop.process("session", "delete", running, "--yes").returncode == 1
     done = delete(shop, "--project", "global", "--yes", "--json")
     assert done.code == 0
-    assert {one["id"] for one in done.json["skipped"]} == {running, ages.with_child.id}
+    assert {one["sessionID"] for one in done.json["skipped"]} == {running, ages.with_child.id}
     assert f"process {os.getpid()}" in done.json["skipped"][0]["reason"]
     left = tk(shop.data, "session", "list", "--all", "--json").json["items"]
     assert {one["title"] for one in left} == {"At work", "With a child", "The child"}
@@ -192,7 +192,7 @@ async def test_on_a_server_the_same_is_deleted(tmp_path: Path) -> None:
                 await client.create(title="Child", parent_id=root.id)
             words = ("session", "delete", "--project", "global", "--yes", "--json", "--server", url)
             answer = await asyncio.to_thread(tk_served, *words)
-    assert [one["title"] for one in answer.json["removed"]] == ["Child", "Root"]
+    assert [one["title"] for one in answer.json["items"]] == ["Child", "Root"]
 
 
 def tk_served(*words: str) -> Answer:

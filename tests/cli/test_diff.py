@@ -62,7 +62,7 @@ def test_renames_and_binaries_are_named_as_such(project: AttemptProject) -> None
             return [one.id for one in await prompts(opened, session_id)]
 
     first, second = asyncio.run(ids())
-    found = shown(project, session_id, "--message", second, "--json").json
+    found = shown(project, session_id, "--message", second, "--json").json["items"]
     assert [(one["file"], one["renamedFrom"], one["status"]) for one in found] == [("new.txt", "old.txt", "renamed")]
     text = shown(project, session_id, "--message", second).out
     assert "rename from old.txt\nrename to new.txt\n" in text
@@ -73,7 +73,7 @@ def test_renames_and_binaries_are_named_as_such(project: AttemptProject) -> None
     assert "new file mode 100644\nindex " in shown(project, session_id, "--message", first).out
     assert "\nGIT binary patch\n" in shown(project, session_id, "--message", first).out
     assert shown(project, session_id, "--from", first, "--to", second, "--stat").out == STAT
-    binary = shown(project, session_id, "--from", first, "--to", second, "--json").json[0]
+    binary = shown(project, session_id, "--from", first, "--to", second, "--json").json["items"][0]
     assert (binary["file"], binary["binary"]) == ("logo.bin", True)
 
 
@@ -91,7 +91,7 @@ def test_a_session_that_changed_nothing_says_so(project: AttemptProject) -> None
     session_id = asyncio.run(project.live([]))
     answer = shown(project, session_id)
     assert (answer.code, answer.out, answer.err) == (0, "", "No file was changed.\n")
-    assert shown(project, session_id, "--json").json == []
+    assert shown(project, session_id, "--json").json == {"items": []}
 
 
 def test_changes_that_are_not_known_are_named(project: AttemptProject) -> None:
@@ -105,7 +105,8 @@ def test_changes_that_are_not_known_are_named(project: AttemptProject) -> None:
     answer = shown(project, session_id)
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith("No change is known.\nWhat these turns changed is not known: msg_")
-    assert shown(project, session_id, "--json").json == []
+    told = shown(project, session_id, "--json").json
+    assert (told["items"], told["notKnown"][:40]) == ([], "what these turns changed is not known: m")
 
 
 @pytest.mark.parametrize(

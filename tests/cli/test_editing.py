@@ -99,7 +99,7 @@ def test_a_moved_session_works_there(data: Path, family: Family, tmp_path: Path)
 
 def test_delete_removes_the_children_too_and_names_them(data: Path, family: Family) -> None:
     removed = tk(data, "session", "delete", family.root.id, "--yes", "--json")
-    assert [one["id"] for one in removed.json] == [family.child.id, family.root.id]
+    assert [one["id"] for one in removed.json["items"]] == [family.child.id, family.root.id]
     left = tk(data, "session", "list", "--all", "--json").json["items"]
     assert [one["id"] for one in left] == [family.archived.id]
 

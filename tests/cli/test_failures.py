@@ -16,7 +16,7 @@ REFUSED, USAGE = 1, 2
     ("words", "code", "said"),
     [
         (["session", "show", "ses_nowhere"], REFUSED, "there is no session 'ses_nowhere'"),
-        (["session", "list", "--after", "rubbish!"], REFUSED, "is not a cursor"),
+        (["session", "list", "--before", "rubbish!"], REFUSED, "is not a cursor"),
         (["session", "list", "--limit", "0"], USAGE, "Must be >= 1"),
         (["session", "list", "--since", "yesterday-ish"], USAGE, "is not a time"),
         (["session", "list", "--since", "3y"], USAGE, "is not a time"),

@@ -69,7 +69,7 @@ async def test_a_login_stores_the_token_and_the_settings_hold_until_the_logout(s
             assert (said["provider"], said["keys"]) == (found.url, ["model", "provider", "small_model"])
             entry = {"type": "wellknown", "key": "HARBOUR_TOKEN", "token": TOKEN}
             assert stored(shop) == {found.url: entry}
-            [listed] = json.loads((await run("auth", "list", "--json")).stdout)[:1]
+            [listed] = json.loads((await run("auth", "list", "--json")).stdout)["items"][:1]
             explained = json.loads((await run("config", "explain", "model", "--json")).stdout)["said"]
             assert [(one["layer"], one["where"]) for one in explained] == [("well-known", f"{found.url}{PATH}")]
             answered = await run("run", "when?")

@@ -69,7 +69,7 @@ def test_a_pipe_that_no_program_uses_is_refused_at_once(data: Path, family: Fami
 def test_an_import_reads_standard_input_by_its_path(data: Path, other: Path, family: Family) -> None:
     exported = process(data, "session", "export", family.child.id).stdout
     done = process(other, "session", "import", "/dev/stdin", "--json", input=exported)
-    assert json.loads(done.stdout)[0]["imported"]["sessions"] == 1, done.stderr
+    assert json.loads(done.stdout)["items"][0]["imported"]["sessions"] == 1, done.stderr
 
 
 def test_an_output_of_a_dash_is_standard_output(data: Path, family: Family) -> None:
@@ -95,9 +95,9 @@ def test_every_session_goes_out_and_comes_in_again(
     place = str(tmp_path / target)
     out = tk(data, "session", "export", "--all", "--layout", layout, "--output", place, "--json")
     assert out.json == {"sessions": 3, "output": place}
-    [report] = tk(other, "session", "import", place, "--json").json
+    [report] = tk(other, "session", "import", place, "--json").json["items"]
     assert report["imported"] == {"sessions": 3, "messages": 3, "parts": 16}
-    [again] = tk(other, "import", place, "--json").json
+    [again] = tk(other, "import", place, "--json").json["items"]
     assert again == {**report, "imported": report["unchanged"], "unchanged": report["imported"]}
     for one in family:
         there, here = (json.loads(tk(where, "session", "export", one.id).out) for where in (other, data))
@@ -242,7 +242,7 @@ def test_messages_whose_ids_another_session_has_are_told_and_end_with_1(
     assert tk(data, "session", "export", family.root.id, "--output", str(target)).code == 0
     target.write_bytes(target.read_bytes().replace(family.root.id.encode(), b"ses_another0000000000000000000"))
     answer = tk(data, "session", "import", str(target), "--json")
-    [report] = answer.json
+    [report] = answer.json["items"]
     assert (answer.code, report["imported"]["parts"]) == (1, 0)
     assert {one["reason"] for one in report["conflicts"]} == {TAKEN}
     assert tk(other, "session", "import", str(target)).code == 0
@@ -270,5 +270,5 @@ def test_a_pipe_in_an_exported_tree_is_named_and_not_waited_for(
     file.unlink()
     os.mkfifo(file)
     answer = tk(other, "session", "import", str(target), "--json")
-    [report] = answer.json
+    [report] = answer.json["items"]
     assert (answer.code, [one["place"] for one in report["unreadable"]]) == (1, [str(file)])

@@ -1,5 +1,6 @@
 """Commands that find sessions."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -81,13 +82,13 @@ def test_a_list_by_parent_holds_its_children(data: Path, family: Family) -> None
 def test_pages_follow_each_other_by_cursor(data: Path) -> None:
     made = [tk(data, "session", "create", "--title", f"Number {n}", "--json").json["id"] for n in range(5)]
     seen: list[str] = []
-    after: list[str] = []
+    before: list[str] = []
     while True:
-        page = tk(data, "session", "list", "--limit", "2", "--json", *after).json
+        page = tk(data, "session", "list", "--limit", "2", "--json", *before).json
         seen += [one["id"] for one in page["items"]]
         if "older" not in page:
             break
-        after = ["--after", page["older"]]
+        before = ["--before", page["older"]]
     assert seen == made[::-1]
 
 
@@ -96,16 +97,16 @@ def test_a_person_is_told_how_to_go_on(data: Path) -> None:
         tk(data, "session", "create", "--title", f"Number {number}")
     listed = tk(data, "session", "list", "--limit", "2")
     cursor = listed.err.split()[-1]
-    assert tk(data, "session", "list", "--after", cursor).out.splitlines()[1].endswith(str(Path.cwd()))
-    assert "Number 0" in tk(data, "session", "list", "--after", cursor).out
+    assert tk(data, "session", "list", "--before", cursor).out.splitlines()[1].endswith(str(Path.cwd()))
+    assert "Number 0" in tk(data, "session", "list", "--before", cursor).out
 
 
 def test_children_are_what_the_api_gives(data: Path, family: Family) -> None:
     grandchild = tk(data, "session", "create", "--parent", family.child.id, "--json").json
     direct = tk(data, "session", "children", family.root.id, "--json").json
     every = tk(data, "session", "children", family.root.id, "--recursive", "--json").json
-    assert [one["id"] for one in direct] == [family.child.id]
-    assert {one["id"] for one in every} == {family.child.id, grandchild["id"]}
+    assert [one["id"] for one in direct["items"]] == [family.child.id]
+    assert {one["id"] for one in every["items"]} == {family.child.id, grandchild["id"]}
     assert family.child.id in tk(data, "session", "children", family.root.id).out
 
 
@@ -114,11 +115,19 @@ def test_a_session_without_children_says_so(data: Path, family: Family) -> None:
     assert (answer.code, answer.out, answer.err) == (0, "", "It has no children.\n")
 
 
-def test_a_search_gives_the_places_that_the_api_gives(data: Path, family: Family) -> None:
-    found = api(data, lambda opened: opened.search("gust"))
-    answer = tk(data, "session", "search", "gust", "--json")
-    assert len(found) == 2
-    assert answer.out == encode(found).decode() + "\n"
+def test_a_search_gives_the_places_that_the_api_gives_with_the_words_around_them(data: Path, family: Family) -> None:
+    places = json.loads(encode(api(data, lambda opened: opened.search("gust"))))
+    found = tk(data, "session", "search", "gust", "--json").json["items"]
+    assert [{name: one[name] for name in place} for one, place in zip(found, places, strict=True)] == places
+    where = {"slug": family.root.slug, "title": "Wind over the bay", "directory": family.root.directory}
+    assert [{name: one[name] for name in where} for one in found] == [where, where]
+    assert [(one["role"], one["kind"], one["snippet"]) for one in found] == [
+        ("assistant", "text", "The gust was 42 knots."),
+        ("user", "text", "How strong was the gust? The gauge says 42 knots."),
+    ]
+    [title] = tk(data, "session", "search", "tables", "--json").json["items"]
+    assert (title["role"], title["kind"], title["snippet"]) == ("title", "title", "Look at the tide tables")
+    assert "messageID" not in title
 
 
 def test_a_search_shows_the_words_in_their_place(data: Path, family: Family) -> None:
@@ -137,7 +146,7 @@ def test_a_search_shows_titles_tools_and_thoughts(data: Path, family: Family) ->
 
 
 def test_a_search_in_one_session_finds_nothing_of_others(data: Path, family: Family) -> None:
-    assert tk(data, "session", "search", "gust", "--session", family.child.id, "--json").json == []
+    assert tk(data, "session", "search", "gust", "--session", family.child.id, "--json").json == {"items": []}
     nothing = tk(data, "session", "search", "gust", "--session", family.child.id)
     assert (nothing.code, nothing.out, nothing.err) == (0, "", "Nothing matches 'gust'.\n")
 

@@ -125,7 +125,7 @@ async def test_a_session_of_another_process_is_watched_from_the_beginning_of_its
         async with started(shop, env, "run", "hello") as running:
             with anyio.fail_after(DEADLINE_S):
                 await gate.wait_reached()
-            [one] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)
+            [one] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)["items"]
             async with started(shop, env, "session", "watch", str(one["sessionID"])) as watch:
                 await read_until(watch.stderr, "> build")
                 gate.open()
@@ -145,7 +145,7 @@ async def test_ctrl_c_ends_the_watching_and_not_the_session(shop: Shop) -> None:
         async with started(shop, env, "run", "hello") as running:
             with anyio.fail_after(DEADLINE_S):
                 await gate.wait_reached()
-            [one] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)
+            [one] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)["items"]
             with shop.terminal("session", "watch", str(one["sessionID"]), env=env) as seat:
                 await to_thread.run_sync(seat.read_until, "Half an answer.")
                 seat.process.send_signal(signal.SIGINT)
@@ -200,7 +200,7 @@ async def test_a_failed_turn_is_exit_code_1(shop: Shop) -> None:
         async with started(shop, env, "run", "hello") as running:
             with anyio.fail_after(DEADLINE_S):
                 await gate.wait_reached()
-            [one] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)
+            [one] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)["items"]
             async with started(shop, env, "session", "watch", str(one["sessionID"])) as watch:
                 await read_until(watch.stderr, "> build")
                 gate.open()

@@ -22,7 +22,7 @@ def test_the_list_says_how_each_server_does(shop: Shop) -> None:
     shop.configure(mcp={"my tides": local("tools"), "broken": local("bad"), "off": {**local("bad"), "enabled": False}})
     run = shop.process("mcp", "list", "--json")
     assert run.returncode == 0, run.stderr
-    broken, tides, off = json.loads(run.stdout)
+    broken, tides, off = json.loads(run.stdout)["items"]
     assert (broken["name"], broken["status"], broken["tools"]) == ("broken", "failed", [])
     assert broken["error"] == "it ended with exit code 1"
     assert (tides["status"], tides["type"], tides["error"]) == ("connected", "local", None)

@@ -28,7 +28,7 @@ def test_a_server_is_added_listed_and_removed(shop: Shop) -> None:
     added = shop.process("mcp", "add", "sea", "--timeout", "60000", "--", *program)
     assert (added.returncode, added.stdout) == (0, "Wrote sea to ~/.config/turnkeeper/turnkeeper.jsonc\n"), added.stderr
     assert json.loads(file.read_text()) == {"mcp": {"sea": {"type": "local", "command": program, "timeout": 60000}}}
-    [row] = json.loads(shop.process("mcp", "list", "--json").stdout)
+    [row] = json.loads(shop.process("mcp", "list", "--json").stdout)["items"]
     assert (row["name"], row["status"]) == ("sea", "connected")
     removed = shop.process("mcp", "remove", "sea", "--json")
     assert json.loads(removed.stdout) == {"name": "sea", "files": [str(file)]}
@@ -117,7 +117,7 @@ def test_a_damaged_file_of_the_user_is_left_alone(shop: Shop, own: Path) -> None
 def test_a_user_logs_in_by_a_browser_and_out_again(shop: Shop) -> None:
     with locked("open") as listening:
         shop.configure(mcp={"sea": {"url": listening.url, "timeout": 60_000}})
-        [row] = json.loads(shop.process("mcp", "list", "--json").stdout)
+        [row] = json.loads(shop.process("mcp", "list", "--json").stdout)["items"]
         assert row["status"] == "needs_auth"
         started = subprocess.Popen(
             command("mcp", "auth", "sea"),
@@ -133,11 +133,11 @@ def test_a_user_logs_in_by_a_browser_and_out_again(shop: Shop) -> None:
         assert shown.status_code == 200
         out, errors = started.communicate(timeout=120)
         assert (started.returncode, out.startswith("Logged in to sea; the login is in ")) == (0, True), errors
-        [row] = json.loads(shop.process("mcp", "list", "--json").stdout)
+        [row] = json.loads(shop.process("mcp", "list", "--json").stdout)["items"]
         assert (row["status"], row["tools"]) == ("connected", ["sea_who"])
         again = shop.process("mcp", "auth", "sea")
         assert again.stdout.startswith("You are logged in already at sea")
         assert shop.process("mcp", "logout", "sea").stdout == "Deleted the login at sea\n"
         assert shop.process("mcp", "logout", "sea").returncode == 1
-        [row] = json.loads(shop.process("mcp", "list", "--json").stdout)
+        [row] = json.loads(shop.process("mcp", "list", "--json").stdout)["items"]
         assert row["status"] == "needs_auth"

@@ -21,11 +21,11 @@ def test_with_nothing_configured_there_is_the_offline_model(shop: Shop) -> None:
 def test_a_key_in_the_environment_makes_a_provider_usable(shop: Shop) -> None:
     run = shop.process("models", "--json", ANTHROPIC_API_KEY="env-secret")
     found = json.loads(run.stdout)
-    assert [one["id"] for one in found["providers"]] == ["anthropic", "offline"]
-    assert found["providers"][0]["key"] == "environment variable ANTHROPIC_API_KEY"
+    assert [one["id"] for one in found["items"]] == ["anthropic", "offline"]
+    assert found["items"][0]["key"] == "environment variable ANTHROPIC_API_KEY"
     assert found["default"].startswith("anthropic/claude-")
     assert found["small"].startswith("anthropic/claude-")
-    names = [f"{one['providerID']}/{one['id']}" for one in found["providers"][0]["models"]]
+    names = [f"{one['providerID']}/{one['id']}" for one in found["items"][0]["models"]]
     assert {found["default"], found["small"]} <= set(names)
     assert "env-secret" not in run.stdout
 
@@ -61,11 +61,11 @@ def test_a_search_goes_through_all_providers_and_those_with_a_key_come_first(sho
     run = shop.process("models", "--search", "GROQ llama", "--json")
     found = json.loads(run.stdout)
     assert (found["search"], found["fits"]) == ("GROQ llama", True)
-    assert {one["provider"] for one in found["models"]} >= {"groq"}
-    assert all("llama" in f"{one['id']} {one['name']}".lower() for one in found["models"])
+    assert {one["provider"] for one in found["items"]} >= {"groq"}
+    assert all("llama" in f"{one['id']} {one['name']}".lower() for one in found["items"])
     keyed = json.loads(shop.process("models", "--search", "sonnet", "--json", POE_API_KEY="env-secret").stdout)
-    assert keyed["models"][0]["provider"] == "poe"
-    assert keyed["models"][0]["key"] == "environment variable POE_API_KEY"
+    assert keyed["items"][0]["provider"] == "poe"
+    assert keyed["items"][0]["key"] == "environment variable POE_API_KEY"
     table = shop.process("models", "anthropic", "--search", "sonnet 4.5")
     assert "anthropic/claude-sonnet-4-5" in table.stdout
     assert "openrouter/" not in table.stdout
@@ -77,5 +77,5 @@ def test_a_search_that_fits_nothing_gives_the_nearest(shop: Shop) -> None:
     assert "No model has 'claude sonet'; these are the nearest." in near.stderr
     assert near.stdout.splitlines()[1].startswith("anthropic/claude-")
     far = json.loads(shop.process("models", "--search", "xqzwvjk", "--json").stdout)
-    assert far == {"search": "xqzwvjk", "fits": False, "models": []}
+    assert far == {"search": "xqzwvjk", "fits": False, "items": []}
     assert shop.process("models", "--search", " ").returncode == 2

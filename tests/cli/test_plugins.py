@@ -26,7 +26,7 @@ def put(folder: Path, name: str, text: str) -> Path:
 def listed(shop: Shop, **environ: str) -> list[dict[str, Any]]:
     run = shop.process("plugin", "list", "--json", **environ)
     assert run.returncode == 0, run.stderr
-    found: list[dict[str, Any]] = json.loads(run.stdout)["plugins"]
+    found: list[dict[str, Any]] = json.loads(run.stdout)["items"]
     return found
 
 
@@ -40,7 +40,7 @@ def test_the_list_says_what_became_of_each_plugin(shop: Shop) -> None:
     theirs = put(shop.project / ".turnkeeper/plugin", "theirs", "raise SystemExit\n")
     found = {one["name"]: one for one in listed(shop, TURNKEEPER_TRUST="")}
     loaded = {"kind": "file", "source": str(good), "hooks": ["chat.params", "tool.definition"], "state": "loaded"}
-    nothing: dict[str, object] = {"error": None, "failures": 0, "failed_at": None, "stopped": []}
+    nothing: dict[str, object] = {"error": None, "failures": 0, "failedAt": None, "stopped": []}
     assert found["good"] == {"name": "good", **loaded, **nothing}
     assert (found["bad"]["state"], found["bad"]["source"]) == ("failed", str(bad))
     assert found["bad"]["error"].startswith("Invalid: 'chat.parms' is no hook; there are: ")

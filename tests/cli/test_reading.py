@@ -1,5 +1,6 @@
 """Commands that read one session."""
 
+import json
 from pathlib import Path
 
 from cli_store import TODOS, TOKENS, Family, api, tk
@@ -65,8 +66,9 @@ def test_show_tells_where_a_fork_came_from_and_that_it_cost_nothing_yet(data: Pa
 
 
 def test_the_messages_are_the_page_that_the_api_gives(data: Path, family: Family) -> None:
-    page = api(data, lambda opened: opened.messages(family.root.id))
-    assert tk(data, "session", "messages", family.root.id, "--context", "--json").out == encode(page).decode() + "\n"
+    page = json.loads(encode(api(data, lambda opened: opened.messages(family.root.id))))
+    said = tk(data, "session", "messages", family.root.id, "--context", "--json").json
+    assert said == {**page, "sessionID": family.root.id, "slug": family.root.slug}
 
 
 def test_a_transcript_shows_every_kind_of_part(data: Path, family: Family) -> None:
@@ -130,7 +132,7 @@ def test_a_transcript_is_wrapped_to_the_screen_and_coloured(data: Path, family: 
 
 
 def test_todos_are_what_the_api_gives(data: Path, family: Family) -> None:
-    assert tk(data, "session", "todo", family.root.id, "--json").out == encode(TODOS).decode() + "\n"
+    assert tk(data, "session", "todo", family.root.id, "--json").json["items"] == json.loads(encode(TODOS))
     assert tk(data, "session", "todo", family.root.id).out == (
         "✓ Read the gauge\n● Ask the harbour master  high\n○ Write it up\n"
     )

@@ -69,14 +69,14 @@ def test_words_lead_to_handles(data: Path, family: Family) -> None:
     newest, oldest = shown.out.rstrip("\n").split("\n\n")
     assert newest.split("\n")[1] == "  The gust was 42 knots."
     assert oldest.startswith(f"{handle(QUESTION)}  user  msg_00000000000aUSERUSERUSERUS, {len(QUESTION)} characters\n")
-    told = tk(data, "session", "recall", family.root.id, "--query", "gust knots", "--json").json
+    told = tk(data, "session", "recall", family.root.id, "--query", "gust knots", "--json").json["items"]
     assert [hit["handle"] for hit in told] == [handle("The gust was 42 knots."), handle(QUESTION)]
 
 
 def test_words_that_were_never_said_are_said_to_be_so(data: Path, family: Family) -> None:
     shown = tk(data, "session", "recall", family.root.id, "--query", "hurricane")
     assert (shown.code, shown.out, shown.err) == (0, "", "Nothing matches 'hurricane'.\n")
-    assert tk(data, "session", "recall", family.root.id, "--query", "hurricane", "--json").json == []
+    assert tk(data, "session", "recall", family.root.id, "--query", "hurricane", "--json").json["items"] == []
 
 
 @pytest.mark.parametrize(

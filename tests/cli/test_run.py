@@ -322,7 +322,7 @@ def test_a_prompt_for_a_session_that_another_process_runs_is_left_with_it(shop: 
     run = shop.process("run", "-s", session_id, "go on")
     assert run.returncode == 0
     assert "takes the prompt up at its next step" in run.stderr
-    [report] = tk(shop.data, "session", "status", "--json").json
+    [report] = tk(shop.data, "session", "status", "--json").json["items"]
     assert [one["text"] for one in report["waiting"]] == ["go on"]
 
 
@@ -343,7 +343,7 @@ def test_prompts_that_two_processes_send_at_once_are_both_taken_up(shop: Shop) -
         ]
         ends = [(*one.communicate(timeout=120), one.returncode) for one in both]
         assert [code for _, _, code in ends] == [0, 0], ends
-        assert tk(shop.data, "session", "status", "--json").json == [], ends
+        assert tk(shop.data, "session", "status", "--json").json["items"] == [], ends
         made = [(shop.project / f"made{pair}{number}.txt").exists() for number in range(2)]
         assert made == [True, True], ends
 

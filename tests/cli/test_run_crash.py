@@ -40,7 +40,7 @@ def test_a_process_killed_while_a_command_runs_is_resumed_without_running_it_aga
     assert (shop.project / "ran.txt").read_text() == "ran\n"
     calls = [part for one in shop.messages(session["id"]) for part in one["parts"] if part["type"] == "tool"]
     assert [(one["tool"], one["state"]["status"]) for one in calls] == [("read", "completed"), ("bash", "error")]
-    assert tk(shop.data, "session", "status", "--json").json == []
+    assert tk(shop.data, "session", "status", "--json").json["items"] == []
     assert tk(shop.data, "doctor").code == 0
 
 
@@ -62,7 +62,7 @@ def test_a_command_of_the_user_in_a_session_that_was_left_closes_it_first(shop: 
     assert said.code == 0, said.err
     assert "is marked as interrupted and not run again" in said.err
     assert "    │ still here" in said.err
-    assert tk(shop.data, "session", "status", "--json").json == []
+    assert tk(shop.data, "session", "status", "--json").json["items"] == []
     assert tk(shop.data, "doctor").code == 0
 
 
@@ -93,7 +93,7 @@ def killed_at_the_second_ask(shop: Shop) -> str:
     shop.configure(permission={"bash": "ask", "edit": "ask"})
     with shop.terminal("run", "-m", "offline/tk-1", "run `date >> w.log`") as seat:
         seat.read_until("Change a file?")
-        [request] = tk(shop.data, "permission", "list", "--json").json
+        [request] = tk(shop.data, "permission", "list", "--json").json["items"]
         assert shop.process("permission", "allow", request["id"]).returncode == 0
         seat.read_until("Run a command?")
         seat.process.kill()
@@ -103,7 +103,7 @@ def killed_at_the_second_ask(shop: Shop) -> str:
 
 
 def waiting(shop: Shop) -> list[str]:
-    return [one["permission"] for one in tk(shop.data, "permission", "list", "--json").json]
+    return [one["permission"] for one in tk(shop.data, "permission", "list", "--json").json["items"]]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_request_that_waits_is_answered_by_nobody_but_the_user(shop: Shop, wor
     assert "permission list" in done.stdout + done.stderr
     assert waiting(shop) == ["bash"]
     assert not (shop.project / "w.log").exists()
-    [request] = tk(shop.data, "permission", "list", "--json").json
+    [request] = tk(shop.data, "permission", "list", "--json").json["items"]
     assert shop.process("permission", "allow", request["id"]).returncode == 0
     assert waiting(shop) == []
     assert len((shop.project / "w.log").read_text().splitlines()) == 1

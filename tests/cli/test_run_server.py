@@ -29,7 +29,7 @@ async def started(shop: Shop, env: dict[str, str], *words: str) -> AsyncIterator
 
 
 async def status(shop: Shop, env: dict[str, str]) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)
+    found: list[dict[str, object]] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)["items"]
     return found
 
 

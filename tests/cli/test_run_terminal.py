@@ -136,7 +136,7 @@ def test_a_signal_at_a_question_stops_and_settles(shop: Shop, sent: signal.Signa
         assert seat.end() == 130
     assert "■ stopped" in seat.shown
     assert "Traceback" not in seat.seen
-    assert tk(shop.data, "session", "status", "--json").json == []
+    assert tk(shop.data, "session", "status", "--json").json["items"] == []
     assert last_call(shop)["metadata"] == {"interrupted": True}
 
 
@@ -211,5 +211,5 @@ def test_a_run_ends_though_a_tool_ignores_that_it_was_stopped(shop: Shop, source
         seat.process.send_signal(signal.SIGINT)
         assert seat.end() == 130
     assert re.search(r"did not stop, and go on until the program ends: glob", seat.seen.replace("\r\n", " "))
-    assert tk(shop.data, "session", "status", "--json").json == []
+    assert tk(shop.data, "session", "status", "--json").json["items"] == []
     assert last_call(shop)["metadata"] == {"interrupted": True, "left": True}

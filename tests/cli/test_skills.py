@@ -29,13 +29,13 @@ def test_the_list_names_each_skill_with_its_rule_and_place(shop: Shop) -> None:
     found = listed(shop)
     assert found == {
         "agent": "build",
-        "skills": [
+        "items": [
             {"name": "reef", "description": None, "rule": "deny", "location": str(reef)},
             {"name": "tide", "description": "Tides", "rule": "allow", "location": str(tide)},
         ],
         "problems": [],
     }
-    assert [one["rule"] for one in listed(shop, "--agent", "calm")["skills"]] == ["ask", "ask"]
+    assert [one["rule"] for one in listed(shop, "--agent", "calm")["items"]] == ["ask", "ask"]
     run = shop.process("skill", "list")
     assert run.stdout.startswith("SKILL  RULE ")
     assert "the model is not told of it" in run.stdout
@@ -84,7 +84,7 @@ def test_an_untrusted_project_has_its_skills_and_asks_no_address(shop: Shop) -> 
     shop.configure(skills={"paths": ["mine", "/etc"], "urls": ["http://127.0.0.1:9/skills"]})
     put(shop.project / "mine/tide", "tide")
     found = listed(shop, TURNKEEPER_TRUST="0")
-    assert [one["name"] for one in found["skills"]] == ["tide"]
+    assert [one["name"] for one in found["items"]] == ["tide"]
     assert found["problems"] == []
     trusted = listed(shop)
     assert "http://127.0.0.1:9/skills: no skills were downloaded" in trusted["problems"][-1]

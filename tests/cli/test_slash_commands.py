@@ -112,7 +112,7 @@ def test_commands_of_a_project_that_is_not_trusted_are_unknown_and_named(shop: S
     done = shop.process("run", *OFFLINE, "/deploy", TURNKEEPER_TRUST="")
     assert (done.returncode, "there is no command 'deploy'" in done.stderr) == (2, True)
     listed = json.loads(shop.process("command", "list", "--json", TURNKEEPER_TRUST="").stdout)
-    assert "deploy" not in [one["name"] for one in listed["commands"]]
+    assert "deploy" not in [one["name"] for one in listed["items"]]
     assert listed["problems"] == [f"{file}: not in force until `turnkeeper trust`: command.deploy"]
     assert not (shop.project / "ran").exists()
 
@@ -121,7 +121,7 @@ def test_the_list_and_one_command_name_their_files_and_no_secrets(shop: Shop) ->
     file = put(shop, "sub/t2", "---\ndescription: Two\nagent: plan\nsubtask: true\n---\nDo $2 with $ARGUMENTS")
     shop.configure(command={"secret": {"template": "{env:SECRET_WORDS}"}})
     listed = json.loads(shop.process("command", "list", "--json").stdout)
-    names = [one["name"] for one in listed["commands"]]
+    names = [one["name"] for one in listed["items"]]
     assert names == ["compact", "export", "help", "init", "redo", "review", "secret", "share", "sub/t2", "undo"]
     row = {
         "name": "sub/t2",
@@ -134,7 +134,7 @@ def test_the_list_and_one_command_name_their_files_and_no_secrets(shop: Shop) ->
         "subtask": True,
         "hints": ["$2", "$ARGUMENTS"],
     }
-    assert listed["commands"][names.index("sub/t2")] == row
+    assert listed["items"][names.index("sub/t2")] == row
     shown = json.loads(shop.process("command", "show", "/sub/t2", "--json").stdout)
     assert shown == {**row, "template": "Do $2 with $ARGUMENTS"}
     secret = shop.process("command", "show", "secret", SECRET_WORDS="hunter2")

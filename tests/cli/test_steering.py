@@ -22,7 +22,7 @@ def abandoned(shop: Shop) -> str:
 def test_an_idle_store_says_so(shop: Shop) -> None:
     said = tk(shop.data, "session", "status")
     assert (said.code, said.out, said.err) == (0, "", "All sessions are idle.\n")
-    assert tk(shop.data, "session", "status", "--json").json == []
+    assert tk(shop.data, "session", "status", "--json").json["items"] == []
 
 
 def test_an_idle_session_has_no_owner(shop: Shop) -> None:
@@ -30,6 +30,7 @@ def test_an_idle_session_has_no_owner(shop: Shop) -> None:
     [session] = shop.sessions()
     assert tk(shop.data, "session", "status", session["id"], "--json").json == {
         "sessionID": session["id"],
+        "slug": session["slug"],
         "title": session["title"],
         "status": {"type": "idle"},
         "owner": None,
@@ -42,7 +43,7 @@ def test_an_idle_session_has_no_owner(shop: Shop) -> None:
 
 def test_a_busy_session_names_the_process_that_runs_it(shop: Shop) -> None:
     session_id = api(shop.data, busy_here)
-    [report] = tk(shop.data, "session", "status", "--json").json
+    [report] = tk(shop.data, "session", "status", "--json").json["items"]
     assert (report["sessionID"], report["status"], report["alive"]) == (session_id, {"type": "busy"}, True)
     assert (report["owner"]["pid"], report["owner"]["host"]) == (os.getpid(), socket.gethostname())
     listed = tk(shop.data, "session", "status").out
@@ -92,7 +93,7 @@ def test_recover_looks_after_every_session_that_a_dead_process_left(shop: Shop) 
     session_id = abandoned(shop)
     said = tk(shop.data, "session", "recover", "--json")
     assert said.code == 0, said.err
-    assert [(one["sessionID"], one["status"], one["waiting"]) for one in said.json] == [
+    assert [(one["sessionID"], one["status"], one["waiting"]) for one in said.json["items"]] == [
         (session_id, {"type": "idle"}, [])
     ]
     assert not (shop.project / "ran.txt").exists()
@@ -107,7 +108,8 @@ def test_recover_names_a_session_that_cannot_be_read_and_looks_after_the_others(
         connection.execute("UPDATE document SET value = '{' WHERE key GLOB ?", (f"message/{damaged}/*",))
         assert connection.changes()
     said = tk(shop.data, "session", "recover", "--json")
-    assert (said.code, [one["sessionID"] for one in said.json]) == (1, [sound])
+    assert (said.code, [one["sessionID"] for one in said.json["items"]]) == (1, [sound])
+    assert [one["sessionID"] for one in said.json["problems"]] == [damaged]
     assert f"Not recovered: {damaged}: " in said.err
     again = tk(shop.data, "session", "recover")
     assert (again.code, again.out) == (1, "")

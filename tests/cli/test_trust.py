@@ -37,7 +37,7 @@ def test_trust_says_what_holds_from_now_on_and_can_be_revoked(untrusting: Shop) 
     }
     code, _, told = process(untrusting, "run", "hello")
     assert (code, "not in force" in told) == (0, False)
-    assert json.loads(process(untrusting, "trust", "--list", "--json")[1]) == {"directories": [str(untrusting.project)]}
+    assert json.loads(process(untrusting, "trust", "--list", "--json")[1]) == {"items": [str(untrusting.project)]}
     assert process(untrusting, "trust", "--revoke")[1] == f"{untrusting.project} is no longer trusted.\n"
     assert process(untrusting, "trust", "--revoke")[1] == f"{untrusting.project} was not trusted.\n"
     assert "No directory is trusted." in process(untrusting, "trust", "--list")[2]
@@ -46,7 +46,7 @@ def test_trust_says_what_holds_from_now_on_and_can_be_revoked(untrusting: Shop) 
 def test_a_run_with_trust_takes_the_settings_once(untrusting: Shop) -> None:
     code, _, told = process(untrusting, "run", "--trust", "hello")
     assert (code, "not in force" in told) == (0, False)
-    assert json.loads(process(untrusting, "trust", "--list", "--json")[1]) == {"directories": []}
+    assert json.loads(process(untrusting, "trust", "--list", "--json")[1]) == {"items": []}
 
 
 @pytest.mark.parametrize("words", [("trust", "nowhere"), ("trust", "--list", "--revoke")])

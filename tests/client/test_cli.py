@@ -162,7 +162,7 @@ def test_a_session_lives_its_life_through_a_server(common: tuple[Shop, str]) -> 
     assert (elsewhere.code, "has no snapshot of files to restore" in elsewhere.err) == (1, True)
     assert "Nothing was open" in through(common, "session", "abort", session_id).out
     removed = through(common, "session", "delete", session_id, "--yes", "--json").json
-    assert [one["id"] for one in removed] == [child, session_id]
+    assert [one["id"] for one in removed["items"]] == [child, session_id]
     assert tk(common[0].data, "session", "show", session_id).code == 1
 
 
@@ -416,7 +416,7 @@ async def test_ctrl_c_stops_the_session_on_the_server_and_keeps_what_was_said(sh
             seat.process.send_signal(signal.SIGINT)
             assert await anyio.to_thread.run_sync(seat.end) == 130, seat.shown
             status = await anyio.to_thread.run_sync(lambda: through((shop, url), "session", "status", "--json"))
-            assert status.json == []
+            assert status.json == {"items": []}
         assert await anyio.to_thread.run_sync(texts, shop) == ["hello", "Half an answer. "]
 
 

@@ -91,7 +91,7 @@ async def test_a_server_tells_the_last_error_of_each_plugin_and_follows_its_file
 
             ask = partial(command, tmp_path, str(http.base_url))
             run = await anyio.to_thread.run_sync(partial(ask, "--json"))
-            [row] = json.loads(run.stdout)["plugins"]
+            [row] = json.loads(run.stdout)["items"]
             assert (row["error"], row["failures"]) == (after["error"], after["failures"]), run.stderr
             shown = (await anyio.to_thread.run_sync(ask)).stdout
             assert f"chat.headers: KeyError: 'tide' ({after['failures']} times)" in shown

@@ -564,7 +564,7 @@ async def test_what_a_removal_left_in_the_index_goes_when_the_store_is_next_clos
     copy = tmp_path / "copy"
     async with opened(path, tidy_share=0) as engine:
         await engine.remove({"ses_1": 1}, [("t", "1")])
-        assert (await engine.inspect())["removed texts still indexed"] == len(texts)
+        assert (await engine.inspect())["removedTextsIndexed"] == len(texts)
         with closing(apsw.Connection(str(path))) as reader:
             reader.execute("VACUUM INTO ?", (str(copy),))  # As a process leaves it that is killed now.
     assert rows_of_texts(path) == [(0, 0)]

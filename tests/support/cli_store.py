@@ -76,10 +76,15 @@ class Answer(NamedTuple):
 
 def tk(data: Path, *words: str) -> Answer:
     """Run a command in this process on the store in a directory."""
+    return said(*words, "--data", str(data))
+
+
+def said(*words: str) -> Answer:
+    """Run a command in this process."""
     raw, err = io.BytesIO(), io.StringIO()
     out = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
     with redirect_stdout(out), redirect_stderr(err):
-        code = main([*words, "--data", str(data)])
+        code = main(words)
     return Answer(code, raw.getvalue().decode(), err.getvalue())
 
 

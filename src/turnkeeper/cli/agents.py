@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import candidates
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, confirm, note
+from turnkeeper.cli.output import answer, answer_items, confirm, note
 from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -39,18 +39,20 @@ async def list_agents(
     default agent stands first. `run --agent NAME` uses one; a subagent is called by
     others.
 
-    With --json the answer is {"default", "agents": [{"name", "mode", "hidden",
-    "description", "model", "from"}], "problems"}, with hidden agents; "problems"
-    are the files that were skipped.
+    With --json the answer is {"items": [{"name", "mode", "hidden", "description",
+    "model", "from"}], "default", "problems"}, with hidden agents; "problems" are
+    the files that were skipped.
 
     For example:
       turnkeeper agent list
-      turnkeeper agent list --json | jq -r '.agents[].name'
+      turnkeeper agent list --json | jq -r '.items[].name'
     """
     found = await _known(options.environ)
     shown = [one for one in found.entries if all_ or options.json or not one.hidden]
-    value = {"default": found.default, "agents": [found.row(one) for one in shown], "problems": found.problems}
-    answer(options, value, lambda screen: found.table(screen, shown))
+    rows = [found.row(one) for one in shown]
+    answer_items(
+        options, rows, lambda screen: found.table(screen, shown), default=found.default, problems=found.problems
+    )
     if not options.json:
         for problem in found.problems:
             note(harmless(problem))
@@ -103,7 +105,7 @@ async def create(
     in your configuration directory. Edit it for more: its front matter takes the
     settings of an agent, and the text below is its prompt. A name may have slashes.
 
-    With --json the answer is {"name", "file", "left_out"}; "left_out" are settings
+    With --json the answer is {"name", "file", "leftOut"}; "leftOut" are settings
     that hold once you trust the project.
 
     For example:
@@ -146,7 +148,7 @@ async def _write(
         )
     files.write_whole(file, frontmatter.write(values, prompt).encode())
     left_out = load(place.directory, place.worktree, options.environ).left_out.get(str(file), ())
-    value = {"name": name, "file": str(file), "left_out": left_out}
+    value = {"name": name, "file": str(file), "leftOut": left_out}
     answer(options, value, lambda screen: f"Wrote {screen.path(str(file))}")
     if left_out and not options.json:
         note(f"Until you trust the project, these settings do not hold: {', '.join(left_out)} (`turnkeeper trust`)")

@@ -12,6 +12,7 @@ from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer as show_answer
+from turnkeeper.cli.output import answer_items
 from turnkeeper.cli.request_lines import command_lines, covered_by_always, origin
 from turnkeeper.cli.screen import Column, Screen, one_line, table
 from turnkeeper.model.refusal import Conflict, NotFound
@@ -34,18 +35,18 @@ async def list_permissions(*, directory: Place = None, options: Options) -> None
 
     They stay until they are answered, also if the process that asked is gone.
     With --server these are the requests of one directory, by default the current
-    one. With --json the answer is a list of requests.
+    one. With --json the answer is {"items": [REQUEST]}.
 
     For example:
       turnkeeper permission list
-      turnkeeper permission list --directory . --json | jq -r '.[].id'
+      turnkeeper permission list --directory . --json | jq -r '.items[].id'
     """
     async with options.sessions(read_only=True) as tk:
         found: list[PermissionRequest] = []
         found += await tk.permissions(directory=_place(directory, options))
         origins = await _origins(tk, found)
     text = "No permission request waits."
-    show_answer(options, found, lambda screen: _permissions(screen, found, origins), empty=text)
+    answer_items(options, found, lambda screen: _permissions(screen, found, origins), empty=text)
 
 
 async def allow(
@@ -99,14 +100,15 @@ async def saved(*, options: Options) -> None:
 
     Such an approval holds in its repository with all its worktrees, or outside
     of repositories in its directory. It answers what the rules would ask and
-    never undoes a deny.
+    never undoes a deny. With --json the answer is {"items": [{"id", "projectID",
+    "directory", "permission", "pattern", "created"}]}.
 
     For example:
       turnkeeper permission saved
     """
     async with _answering(options) as tk:
         found = list(await tk.approvals())
-    show_answer(
+    answer_items(
         options,
         found,
         lambda screen: (
@@ -146,7 +148,7 @@ async def list_questions(*, directory: Place = None, options: Options) -> None:
 
     They stay until they are answered, also if the process that asked is gone.
     With --server these are the questions of one directory, by default the
-    current one. With --json the answer is a list of requests.
+    current one. With --json the answer is {"items": [REQUEST]}.
 
     For example:
       turnkeeper question list
@@ -154,7 +156,7 @@ async def list_questions(*, directory: Place = None, options: Options) -> None:
     async with options.sessions(read_only=True) as tk:
         found = list(await tk.questions(directory=_place(directory, options)))
         origins = await _origins(tk, found)
-    show_answer(options, found, lambda screen: _questions(screen, found, origins), empty="No question waits.")
+    answer_items(options, found, lambda screen: _questions(screen, found, origins), empty="No question waits.")
 
 
 async def answer(

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.models import local_catalog, local_settings
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, answer_items, note
 from turnkeeper.cli.screen import Column, Screen, harmless, table
 from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -146,8 +146,8 @@ async def list_keys(*, options: Options) -> None:
     """List the providers that have a key, and where it is from.
 
     A key is read from the environment, else from the configuration, else from
-    auth.json. No key is shown. With --json the answer is [{"provider", "from",
-    "where", "kind"}]; "where" is the variable, or the file and for a
+    auth.json. No key is shown. With --json the answer is {"items": [{"provider",
+    "from", "where", "kind"}]}; "where" is the variable, or the file and for a
     configuration file the line, and "kind" that of an entry in auth.json.
 
     For example:
@@ -173,7 +173,7 @@ async def list_keys(*, options: Options) -> None:
         for name, origin in origins.items()
     ]
     empty = "No provider has a key. `turnkeeper auth login` stores one."
-    answer(options, found, lambda screen: _table(screen, found), empty=empty)
+    answer_items(options, found, lambda screen: _table(screen, found), empty=empty)
 
 
 def _where(provider_id: str, origin: str, loaded: "LoadedSettings", path: str) -> str:

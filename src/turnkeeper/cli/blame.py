@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cyclopts import Parameter
 
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer_items, note
 from turnkeeper.cli.screen import Screen, harmless, plural, shortened
 
 if TYPE_CHECKING:
@@ -27,16 +27,23 @@ async def blame(
 
     A line that no session wrote has a hyphen: it is older, or you, git or another
     program wrote it. If a turn made several calls, those are named whose
-    arguments name the file. With --json the answer is {"file", "lines": [{"line",
-    "text", "origin": {"sessionID", "slug", "messageID", "calls"}}], "leftOut"}.
+    arguments name the file. With --json the answer is {"items": [{"line", "text",
+    "origin": {"sessionID", "slug", "messageID", "calls"}}], "file", "leftOut"}.
 
     For example:
       turnkeeper session blame src/tides.py
-      turnkeeper session blame src/tides.py --json | jq '.lines[].origin.slug'
+      turnkeeper session blame src/tides.py --json | jq '.items[].origin.slug'
     """
     async with options.read() as tk:
         found = await tk.blame(file)
-    answer(options, found, lambda screen: "\n".join(_lines(screen, found)), empty="The file is empty.")
+    answer_items(
+        options,
+        found.lines,
+        lambda screen: "\n".join(_lines(screen, found)),
+        empty="The file is empty.",
+        file=found.file,
+        leftOut=found.left_out,
+    )
     if found.left_out and not options.json:
         note(f"Left out: {plural(found.left_out, 'turn')}, because of their number or of snapshots no longer kept.")
 

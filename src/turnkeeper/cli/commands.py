@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from cyclopts import App, Group, Parameter
@@ -81,6 +81,8 @@ def call(level: App, words: Sequence[str], options: Options = DEFAULTS) -> objec
         group = app.parse_commands([word for word in words if word not in app.help_flags])[1][-1]
         for name in group:
             group[name]
+    elif options.server and _place(command) not in SERVED:
+        options.require_store(" ".join(level.parse_commands(words)[0]))
     return command(*bound.args, **bound.kwargs, **dict.fromkeys(unparsed, options))
 
 
@@ -105,6 +107,11 @@ SERVED: Final = frozenset(
     }
 )
 """The commands that can use the sessions of a server."""
+
+
+def _place(command: Callable[..., object]) -> str:
+    """The import path of a command's function, as in the table."""
+    return f"{command.__module__.removeprefix('turnkeeper.cli.')}:{command.__name__}"
 
 
 def _register(group: App, commands: Mapping[str, str | App]) -> App:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note, write
+from turnkeeper.cli.output import answer, answer_items, note, write
 from turnkeeper.cli.screen import Screen, harmless
 from turnkeeper.model.refusal import NotFound
 
@@ -171,7 +171,7 @@ async def fetch(*, options: Options) -> None:
     A host where you logged in with `auth login URL` publishes settings at
     /.well-known/opencode. They are stronger than your own files and weaker than
     those of a project. Nothing is fetched but by that command and this one. With
-    --json the answer is {"hosts": [{"address", "keys"}]}.
+    --json the answer is {"items": [{"address", "keys"}]}.
 
     For example:
       turnkeeper config fetch
@@ -180,10 +180,10 @@ async def fetch(*, options: Options) -> None:
     from turnkeeper.providers.published import fetch_published
 
     found = await fetch_published(options.environ)
-    wire = {"hosts": [{"address": address, "keys": sorted(config)} for address, config in found.items()]}
+    hosts = [{"address": address, "keys": sorted(config)} for address, config in found.items()]
     lines = [f"{harmless(address)}: {', '.join(map(harmless, sorted(config)))}" for address, config in found.items()]
     empty = "You are logged in to no host that publishes settings; `turnkeeper auth login URL` logs in."
-    answer(options, wire, lambda screen: "\n".join(lines), empty=empty)
+    answer_items(options, hosts, lambda screen: "\n".join(lines), empty=empty)
 
 
 # --- What is shown -------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def _file_sources(file: Path, options: Options) -> "tuple[SettingsSource, ...]":
 
 
 def _source_entry(source: "SettingsSource") -> dict[str, object]:
-    return {"where": source.where, "layer": source.layer, "left_out": source.left_out, "changed": source.is_changed}
+    return {"where": source.where, "layer": source.layer, "leftOut": source.left_out, "changed": source.is_changed}
 
 
 def _origins(loaded: "LoadedSettings") -> list[dict[str, object]]:

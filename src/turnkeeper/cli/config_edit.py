@@ -52,6 +52,8 @@ async def edit(
 
     if global_ and project:
         raise UsageError("give --global or --project, not both")
+    if options.json:
+        raise UsageError("an editor prints no JSON; `turnkeeper config check --json` does")
     editor = _editor(options.environ)
     place = await identify(Path.cwd())
     file = _project_file(place) if project else user_file(options.environ)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, confirm, note
+from turnkeeper.cli.output import answer_items, confirm, note
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, one_line, plural
 from turnkeeper.model.refusal import Busy, NotFound
@@ -90,9 +90,8 @@ async def delete(
     named; then the exit code is 1 if you named them.
 
     Asks for confirmation; without a terminal, --yes is needed. With --json the
-    answer for one ID alone is the list of deleted sessions, children first. In all
-    other cases it is {"dry_run", "removed": [...], "skipped": [{"id", "reason"}]}.
-    `session archive` hides a session and keeps it.
+    answer is {"items": [SESSION], "dryRun", "skipped": [{"sessionID",
+    "reason"}]}, children first. `session archive` hides a session and keeps it.
 
     For example:
       turnkeeper session delete calm-otter
@@ -106,7 +105,7 @@ async def delete(
         project_id = await names.project(tk, project) if project is not None else None
         if len(ids) == 1 and before is None and project_id is None and not dry_run:
             removed = await _remove_one(tk, ids[0], is_sure=yes)
-            answer(options, removed, lambda screen: _lines(screen, "Removed", removed))
+            _report(options, removed, [], dry_run=False)
             return OK
         plan = await _plan(tk, ids, before, project_id)
         if plan.families and not dry_run and not yes:
@@ -117,10 +116,16 @@ async def delete(
 
 
 def _report(options: Options, removed: "Sequence[Session]", skipped: Sequence[Skipped], *, dry_run: bool) -> None:
-    rows = [{"id": one.session.id, "reason": one.reason} for one in skipped]
-    value = {"dry_run": dry_run, "removed": removed, "skipped": rows}
+    rows = [{"sessionID": one.session.id, "reason": one.reason} for one in skipped]
     verb, empty = "Would remove" if dry_run else "Removed", "" if skipped else "No session fits."
-    answer(options, value, lambda screen: _lines(screen, verb, removed), empty=empty)
+    answer_items(
+        options,
+        removed,
+        lambda screen: _lines(screen, verb, removed),
+        empty=empty,
+        dryRun=dry_run,
+        skipped=rows,
+    )
     if not options.json:
         for one in skipped:
             note(f"Skipped {one.session.id} ({one_line(one.session.title)}): {one.reason}")

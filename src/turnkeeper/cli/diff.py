@@ -8,7 +8,7 @@ from turnkeeper.cli import names
 from turnkeeper.cli.change_lines import patch_lines, stat_lines
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, answer_items, note
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -40,16 +40,16 @@ async def diff(
 
     --from and --to compare the files at two moments, as the nearest snapshots
     have them: a prompt is the moment before it ran, and a turn is its beginning
-    or its end. With --json the answer is a list of {"file", "renamedFrom",
-    "status", "binary", "additions", "deletions", "patch"}.
+    or its end. With --json the answer is {"items": [{"file", "renamedFrom",
+    "status", "binary", "additions", "deletions", "patch"}], "notKnown"}.
 
     A and B are the numbers of two events. Then messages, files, context,
     permissions and usage are compared. With --json the answer is {"sessionID",
     "before", "after", "fields", "messages", "context", "permissions", "cost",
     "tokens", "files"}; what does not differ is left out.
 
-    Changes that are not known, for instance because snapshots are off, are named.
-    The exit code is 1 if they are all there is.
+    Changes that are not known, for instance because snapshots are off, are named,
+    in "notKnown". The exit code is 1 if they are all there is.
 
     For example:
       turnkeeper session diff calm-otter
@@ -74,7 +74,7 @@ async def diff(
         left = None if from_ is not None or to is not None else await _not_known(tk, session_id, message)
     render = stat_lines if stat else patch_lines
     empty = "No file was changed." if left is None else "No change is known."
-    answer(options, found, lambda screen: "\n".join(render(screen, found)), empty=empty)
+    answer_items(options, found, lambda screen: "\n".join(render(screen, found)), empty=empty, notKnown=left)
     if left is not None and not options.json:
         note(f"{left[0].upper()}{left[1:]}.")
     return REFUSED if left is not None and not found else OK

@@ -117,7 +117,7 @@ def _build(found: "Diagnosis") -> str:
 
 
 def _left_over(found: "Diagnosis") -> str:
-    count = found.engine.get("removed texts still indexed")
+    count = found.engine.get("removedTextsIndexed")
     if not isinstance(count, int) or not count:
         return ""
     return f"{plural(count, 'text')} of removed sessions in the search index; the next commands remove them"

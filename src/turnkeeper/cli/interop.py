@@ -10,7 +10,7 @@ from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note, note_damaged, write
+from turnkeeper.cli.output import answer, answer_items, note, note_damaged, write
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -92,6 +92,8 @@ async def export(
     if html is not None:
         if all or output is not None or layout == "tree" or sanitize or (redact and raw):
             raise UsageError("--html FILE writes one session; add nothing but its ID, or --raw to mask nothing")
+        if options.json and _target(html) is None:
+            raise UsageError("--html - writes a page and nothing else; leave out --json, or name a file")
         return await _export_page(options, id, html, redact=not raw)
     if raw:
         raise UsageError("--raw belongs to --html FILE; an export in JSON masks nothing without --redact")
@@ -161,8 +163,8 @@ async def import_files(
 
     Reads .json and .jsonl files, directories and trees. Ids are kept. Existing
     sessions are not changed, so importing again is safe. With --json the answer
-    is a list with a report for each path: {"source", "imported", "unchanged",
-    "grown", "conflicts", "skipped", "unreadable"}. The exit code is 1 if
+    has a report for each path: {"items": [{"source", "imported", "unchanged",
+    "grown", "conflicts", "skipped", "unreadable"}]}. The exit code is 1 if
     something could not be read, or was left out because its id is taken.
 
     For example:
@@ -183,7 +185,7 @@ async def import_files(
         with progress("Importing sessions") as moved:
             for file in files:
                 reports.append(await tk.import_sessions(file.expanduser(), progress=moved))
-    answer(options, reports, lambda screen: "\n\n".join(_report(screen, one) for one in reports))
+    answer_items(options, reports, lambda screen: "\n\n".join(_report(screen, one) for one in reports))
     return int(not all(one.is_whole for one in reports))
 
 

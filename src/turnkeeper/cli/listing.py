@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note, note_damaged
+from turnkeeper.cli.output import answer_items, note, note_damaged
 from turnkeeper.cli.screen import Column, Screen, harmless, one_line, table
 from turnkeeper.interop.imported import program_of
 
@@ -32,15 +32,15 @@ async def list_sessions(
     search: Annotated[str | None, Parameter(metavar="TEXT", help="Only titles that contain TEXT.")] = None,
     since: Annotated[str | None, Parameter(metavar="WHEN", help="Active since: 90min, 12h, 3d, 2026-11-15.")] = None,
     limit: names.Limit = 50,
-    after: Annotated[str | None, Parameter(metavar="CURSOR", help="The page after this cursor.")] = None,
+    before: Annotated[str | None, Parameter(metavar="CURSOR", help="The sessions before this cursor.")] = None,
     options: Options,
 ) -> int:
     """List sessions, newest activity first.
 
     Lists root sessions that are not archived; --all lists every session. With
-    --json the answer is a page: {"items": [...], "older": CURSOR}, without
-    "older" on the last page. Damaged sessions are left out and named on standard
-    error and in "damaged"; then the exit code is 1.
+    --json the answer is {"items": [SESSION], "older": CURSOR}. Give "older" to
+    --before; the last page has none. Damaged sessions are left out and named on
+    standard error and in "damaged"; then the exit code is 1.
 
     For example:
       turnkeeper session list
@@ -60,12 +60,19 @@ async def list_sessions(
             search=search,
             since=_time(since, wall_clock()) if since is not None else None,
             limit=limit,
-            after=after,
+            after=before,
         )
-    empty = "No sessions here." if after or all else "No sessions here; `--all` shows children and archived ones."
-    answer(options, page, lambda screen: sessions_table(screen, page.items), empty=empty)
+    empty = "No sessions here." if before or all else "No sessions here; `--all` shows children and archived ones."
+    answer_items(
+        options,
+        page.items,
+        lambda screen: sessions_table(screen, page.items),
+        empty=empty,
+        older=page.older,
+        damaged=page.damaged or None,
+    )
     if not options.json and page.older is not None:
-        note(f"There are more: add --after {page.older}")
+        note(f"There are older ones: add --before {page.older}")
     return note_damaged(page.damaged)
 
 
@@ -78,13 +85,15 @@ async def children(
 ) -> None:
     """List the Child Sessions of a session, also archived ones.
 
+    With --json the answer is {"items": [SESSION]}.
+
     For example:
       turnkeeper session children ses_e1f51c506ffe
       turnkeeper session children calm-otter --recursive --json
     """
     async with options.sessions(read_only=True) as tk:
         found = await tk.children(await names.session(tk, id), recursive=recursive)
-    answer(options, found, lambda screen: sessions_table(screen, found), empty="It has no children.")
+    answer_items(options, found, lambda screen: sessions_table(screen, found), empty="It has no children.")
 
 
 def sessions_table(screen: Screen, sessions: "Sequence[Session]") -> str:

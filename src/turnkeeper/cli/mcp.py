@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer
+from turnkeeper.cli.output import answer, answer_items
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import JsonObject
@@ -25,17 +25,17 @@ async def list_servers(*, options: Options) -> None:
     would, for as long as its `timeout` says, and ended again. A server of a project
     that you do not trust is not started, and not listed.
 
-    With --json the answer is [{"name", "type", "status", "error", "tools",
-    "prompts", "resources", "enabled"}]; "tools" are the names that a model calls,
-    "prompts" those of commands, and "resources" those of mentions.
+    With --json the answer is {"items": [{"name", "type", "status", "error",
+    "tools", "prompts", "resources", "enabled"}]}; "tools" are the names that a
+    model calls, "prompts" those of commands, and "resources" those of mentions.
 
     For example:
       turnkeeper mcp list
-      turnkeeper mcp list --json | jq -r '.[] | "\(.name) \(.status)"'
+      turnkeeper mcp list --json | jq -r '.items[] | "\(.name) \(.status)"'
     """
     async with tried_servers(options) as servers:
         rows = [_row(one) for one in servers]
-        answer(options, rows, lambda screen: _table(screen, rows))
+        answer_items(options, rows, lambda screen: _table(screen, rows))
 
 
 async def debug(

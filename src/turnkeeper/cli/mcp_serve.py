@@ -43,7 +43,8 @@ def _server(tk: "Turnkeeper") -> "MCPServer[Any]":
     from mcp_types import ToolAnnotations
 
     from turnkeeper.cli import names
-    from turnkeeper.cli.search import matches
+    from turnkeeper.cli.search import by_session
+    from turnkeeper.sessions.search import search as found_words
 
     made: MCPServer[Any] = MCPServer("turnkeeper", instructions=ABOUT)
     reads = ToolAnnotations(read_only_hint=True)
@@ -52,13 +53,13 @@ def _server(tk: "Turnkeeper") -> "MCPServer[Any]":
     async def search(words: str, limit: int = 20) -> str:
         """Find past sessions whose titles or messages contain all of these words, newest first."""
         try:
-            found = await tk.search(words, limit=max(1, min(limit, HITS_MAX)))
+            found = await found_words(tk.store, words, limit=max(1, min(limit, HITS_MAX)), damaged=[])
         except Refusal as refusal:
             raise ToolError(str(refusal)) from refusal
         lines = []
-        for match in await matches(tk, found, words.split(), []):
-            lines.append(f"session {match.session.id}: {one_line(match.session.title)} ({match.session.directory})")
-            lines += [f"  {message_id} {kind}: {excerpt}" for message_id, kind, excerpt in match.lines]
+        for hits in by_session(found):
+            lines.append(f"session {hits[0].session_id}: {one_line(hits[0].title)} ({hits[0].directory})")
+            lines += [f"  {one.message_id} {one.kind}: {one_line(one.snippet)}" for one in hits if one.message_id]
         return "\n".join(lines) or f"Nothing matches {words!r}."
 
     @made.tool(annotations=reads)

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer_items, note
 from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, harmless, size, table
 from turnkeeper.core import flags
@@ -45,19 +45,20 @@ async def models(
     A provider is listed if it has a key, or a URL in the configuration. The
     default model answers prompts that name none; the small model writes titles.
     Prices are dollars per million tokens. Nothing is fetched without --refresh
-    or --fetch. With --json the answer is {"default", "small", "providers":
-    [{"id", "name", "key", "models"}]}; "key" is where the key was found, or null.
+    or --fetch. With --json the answer is {"items": [{"id", "name", "key",
+    "models"}], "default", "small"}: the providers, and "key" is where the key was
+    found, or null.
 
     --search looks through the whole catalogue, with or without keys, and gives
-    the nearest ids if nothing fits. Its JSON is {"search", "fits", "models":
-    [{"id", "name", "provider", "key", "status", "context", "price"}]}.
+    the nearest ids if nothing fits. Its JSON is {"items": [{"id", "name",
+    "provider", "key", "status", "context", "price"}], "search", "fits"}.
 
     For example:
       turnkeeper models
       turnkeeper models anthropic
       turnkeeper models --search "sonnet 4"
       turnkeeper models default anthropic/claude-sonnet-4-5
-      turnkeeper models --json | jq -r '.providers[].models[].id'
+      turnkeeper models --json | jq -r '.items[].models[].id'
     """
     from turnkeeper.providers import refresh as catalogue
 
@@ -73,7 +74,7 @@ async def models(
         await _search(search, provider, options)
         return
     usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
-    answer(options, usable.wire(), usable.text)
+    answer_items(options, usable.rows(), usable.text, default=usable.default, small=usable.small)
     if not options.json and not usable.has_keys:
         note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
 
@@ -98,8 +99,9 @@ async def _search(text: str, provider: str | None, options: Options) -> None:
     if not options.json and not found.fits:
         note(f"No model has {text!r}{'; these are the nearest' if found.models else ', and none is near'}.")
     models = [_found(one, origins[one.provider_id]) for one in found.models]
-    wire = {"search": text, "fits": found.fits, "models": models}
-    answer(options, wire, lambda screen: _found_table(screen, found.models, usable))
+    answer_items(
+        options, models, lambda screen: _found_table(screen, found.models, usable), search=text, fits=found.fits
+    )
     if not options.json and any(one.provider_id not in usable for one in found.models):
         note("Where KEY is empty, `turnkeeper auth login PROVIDER` stores one.")
 
@@ -167,21 +169,27 @@ class _Usable:
         self._providers = [(one, choice.key(one, credentials)) for one in found]
         self.has_keys = any(one.id != "offline" for one in found)
 
-    def wire(self) -> dict[str, object]:
-        """As JSON, without headers and options, which may hold secrets."""
-        return {
-            "default": _name(self._default),
-            "small": _name(self._small),
-            "providers": [
-                {
-                    "id": one.id,
-                    "name": one.name,
-                    "key": key.origin if key else None,
-                    "models": [model.but(options={}) for model in one.models.values()],
-                }
-                for one, key in self._providers
-            ],
-        }
+    @property
+    def default(self) -> str:
+        """The name of the model that answers prompts that name none."""
+        return _name(self._default)
+
+    @property
+    def small(self) -> str:
+        """The name of the model that writes titles."""
+        return _name(self._small)
+
+    def rows(self) -> list[dict[str, object]]:
+        """The providers as JSON, without headers and options, which may hold secrets."""
+        return [
+            {
+                "id": one.id,
+                "name": one.name,
+                "key": key.origin if key else None,
+                "models": [model.but(options={}) for model in one.models.values()],
+            }
+            for one, key in self._providers
+        ]
 
     def text(self, screen: Screen) -> str:
         """As one table per provider."""
@@ -210,8 +218,8 @@ class _Usable:
 
     def _mark(self, model: "ModelInfo") -> str:
         marks = {
-            "default": _name(model) == _name(self._default),
-            "small": _name(model) == _name(self._small),
+            "default": _name(model) == self.default,
+            "small": _name(model) == self.small,
             model.status: model.status != "active",
         }
         return ", ".join(mark for mark, holds in marks.items() if holds)

@@ -24,11 +24,20 @@ def answer(options: Options, value: object, text: Callable[[Screen], str], *, em
         note(empty)
 
 
+def answer_items(
+    options: Options, items: Sequence[object], text: Callable[[Screen], str], *, empty: str = "", **beside: object
+) -> None:
+    """Print a list. Its JSON is an object with the list as ``items`` and what else is said; None is left out."""
+    said = {name: value for name, value in beside.items() if value is not None}
+    answer(options, {"items": items, **said}, text, empty=empty)
+
+
 def _print_json(value: object) -> None:
     """Print a value in its wire format: indented on a terminal, otherwise on one line."""
     from turnkeeper.model.value import encode
 
     body = encode(value)
+    assert body.startswith(b"{"), "an answer is an object: a list cannot get another field later"
     if sys.stdout.isatty():
         import msgspec
 

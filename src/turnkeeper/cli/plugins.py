@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer
+from turnkeeper.cli.output import answer, answer_items
 from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, harmless, one_line, table
 from turnkeeper.core import flags
@@ -85,18 +85,20 @@ async def list_plugins(*, options: Options) -> None:
     something went wrong. A hook that took too long is stopped: it is not called
     until the plugin is loaded again.
 
-    With --json the answer is {"plugins": [{"name", "kind", "source", "hooks",
-    "state", "error", "failures", "failed_at", "stopped"}]}; "state" is "loaded",
-    "left out" or "failed", and "failed_at" is in milliseconds since 1970.
+    With --json the answer is {"items": [{"name", "kind", "source", "hooks",
+    "state", "error", "failures", "failedAt", "stopped"}]}; "state" is "loaded",
+    "left out" or "failed", and "failedAt" is in milliseconds since 1970.
 
     For example:
       turnkeeper plugin list
       turnkeeper plugin list --server http://127.0.0.1:4096
-      turnkeeper plugin list --json | jq -r '.plugins[] | select(.error).name'
+      turnkeeper plugin list --json | jq -r '.items[] | select(.error).name'
     """
+    from turnkeeper.model.value import wire_name
+
     found = await (_served(options) if options.address else _loaded(options))
-    rows = [{name: getattr(one, name) for name in one.__struct_fields__} for one in found]
-    answer(options, {"plugins": rows}, lambda screen: _table(screen, found), empty=_none(options))
+    rows = [{wire_name(name): getattr(one, name) for name in one.__struct_fields__} for one in found]
+    answer_items(options, rows, lambda screen: _table(screen, found), empty=_none(options))
 
 
 async def _served(options: Options) -> "Sequence[PluginStatus]":

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, note, note_damaged
+from turnkeeper.cli.output import answer, answer_items, note, note_damaged
 from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line, plural, token_kinds
 
 if TYPE_CHECKING:
@@ -57,18 +57,18 @@ async def messages(
     /,
     *,
     limit: names.Limit = 20,
-    before: Annotated[str | None, Parameter(metavar="CURSOR", help="The page before this cursor.")] = None,
-    after: Annotated[str | None, Parameter(metavar="CURSOR", help="The page after this cursor.")] = None,
+    before: Annotated[str | None, Parameter(metavar="CURSOR", help="The messages before this cursor.")] = None,
+    after: Annotated[str | None, Parameter(metavar="CURSOR", help="The messages after this cursor.")] = None,
     context: Annotated[bool, Parameter(help="Also System Messages: the updates of the context.")] = False,
     at: names.Seq = None,
     options: Options,
 ) -> int:
     """Show the newest messages of a session as a transcript, oldest first.
 
-    With --json the answer is a page: {"items": [{"info", "parts"}], "older":
-    CURSOR, "newer": CURSOR}. Give "older" to --before and "newer" to --after.
-    Damaged messages and parts are left out and named on standard error and in
-    "damaged"; then the exit code is 1.
+    With --json the answer is {"items": [{"info", "parts"}], "sessionID", "slug",
+    "older": CURSOR, "newer": CURSOR}. Give "older" to --before and "newer" to
+    --after; the last page has none. Damaged messages and parts are left out and
+    named on standard error and in "damaged"; then the exit code is 1.
 
     For example:
       turnkeeper session messages calm-otter
@@ -97,11 +97,16 @@ async def messages(
         undone = None if options.json else await _undone(tk, session)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
-    answer(
+    answer_items(
         options,
-        page,
+        page.items,
         lambda screen: transcript(screen, page.items, waiting, undone),
         empty="There are no messages here.",
+        sessionID=session.id,
+        slug=session.slug,
+        older=page.older,
+        newer=page.newer,
+        damaged=page.damaged or None,
     )
     if not options.json and page.older is not None:
         note(f"There are older ones: add --before {page.older}")
@@ -128,13 +133,15 @@ async def _undone(tk: "Turnkeeper | Client", session: "Session") -> "Undone | No
 async def todo(id: names.SessionName, /, *, options: Options) -> None:
     """Show the task list of a session.
 
+    With --json the answer is {"items": [{"content", "status", "priority"}]}.
+
     For example:
       turnkeeper session todo calm-otter
     """
     async with options.sessions(read_only=True) as tk:
         todos = await tk.todos(await names.session(tk, id))
     text = "The task list is empty."
-    answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos), empty=text)
+    answer_items(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos), empty=text)
 
 
 async def _requests(tk: "Turnkeeper | Client", session_id: str) -> "list[PermissionRequest | QuestionRequest]":

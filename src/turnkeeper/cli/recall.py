@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note, write
+from turnkeeper.cli.output import answer, answer_items, note, write
 from turnkeeper.cli.screen import Screen, harmless, one_line
 from turnkeeper.core.limits import RECALL_PAGE_CHARS
 
@@ -33,8 +33,8 @@ async def recall(
     by words. A long text is printed in pages. --all writes the bytes of the text
     or of the attached file. With --json a page is {"handle", "label",
     "messageID", "partID", "text", "offset", "nextOffset", "total"}, and --query
-    gives a list of {"handle", "label", "messageID", "partID", "snippet", "total",
-    "hidden"}.
+    gives {"items": [{"handle", "label", "messageID", "partID", "snippet",
+    "total", "hidden"}]}.
 
     For example:
       turnkeeper session recall calm-otter --query "harbour master"
@@ -52,7 +52,7 @@ async def recall(
         if query is not None:
             hits = await tk.recall_search(session_id, query)
             text = f"Nothing matches {query!r}."
-            answer(options, hits, lambda screen: "\n\n".join(_hit(screen, hit) for hit in hits), empty=text)
+            answer_items(options, hits, lambda screen: "\n\n".join(_hit(screen, hit) for hit in hits), empty=text)
             return
         assert handle is not None, "one of the two was given"
         page = await tk.recall(session_id, handle, offset=offset, limit=None if all else RECALL_PAGE_CHARS)

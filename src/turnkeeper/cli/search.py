@@ -2,23 +2,19 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note_damaged
+from turnkeeper.cli.output import answer_items, note_damaged
 from turnkeeper.cli.screen import Screen, one_line, shortened
-from turnkeeper.core.search_text import searchable
 
 if TYPE_CHECKING:
-    from turnkeeper.app import Turnkeeper
-    from turnkeeper.model.session import Session
-    from turnkeeper.store.queries import SearchHit
+    from turnkeeper.sessions.search import Found
 
-BEFORE = 40
 AROUND = 160
 
 
@@ -32,71 +28,50 @@ async def search(
 ) -> int:
     """Search titles, texts, reasoning and tool output for words. Newest first.
 
-    With --json the answer is a list: [{"sessionID", "messageID", "partID"}]. A
-    title has only the first.
+    With --json the answer is {"items": [{"sessionID", "slug", "title",
+    "directory", "messageID", "partID", "seq", "role", "kind", "snippet"}]}. A
+    title has neither message nor part. Damaged messages are left out and named on
+    standard error and in "damaged"; then the exit code is 1.
 
     For example:
       turnkeeper session search wind gust
       turnkeeper session search --session calm-otter "parser"
+      turnkeeper session search wind --json | jq -r '.items[].snippet'
     """
+    from turnkeeper.sessions.search import search as found_words
+
     text = " ".join(words)
     if not text.strip():
         raise UsageError("give the words to search for")
+    damaged: list[str] = []
     async with options.read() as tk:
         inside = await names.session(tk, session) if session is not None else None
-        found = await tk.search(text, session_id=inside, limit=limit)
-        damaged: list[str] = []
-        shown = [] if options.json else await matches(tk, found, words, damaged)
-    empty = f"Nothing matches {text!r}." if not found else ""
-    answer(options, found, lambda screen: "\n\n".join(_shown(screen, one, words) for one in shown), empty=empty)
+        found = await found_words(tk.store, text, session_id=inside, limit=limit, damaged=damaged)
+    answer_items(
+        options,
+        found,
+        lambda screen: "\n\n".join(_shown(screen, hits, words) for hits in by_session(found)),
+        empty="" if damaged else f"Nothing matches {text!r}.",
+        damaged=damaged or None,
+    )
     return note_damaged(damaged)
 
 
-class SessionMatches(NamedTuple):
-    """A session, and the message, the kind and the excerpt of each match in its history."""
-
-    session: "Session"
-    lines: list[tuple[str, str, str]]
-
-
-async def matches(
-    tk: "Turnkeeper", found: "Sequence[SearchHit]", words: Sequence[str], damaged: list[str]
-) -> list[SessionMatches]:
-    """The search results grouped by session, in their order. What cannot be read is added to ``damaged``."""
-    from turnkeeper.model.parts import ToolPart
-    from turnkeeper.model.refusal import NotFound
-    from turnkeeper.store.damaged import DamagedDocument
-
-    by_session: dict[str, SessionMatches] = {}
+def by_session(found: "Sequence[Found]") -> "list[list[Found]]":
+    """The hits of each session, in the order of the first of each."""
+    grouped: dict[str, list[Found]] = {}
     for one in found:
-        try:
-            if one.session_id not in by_session:
-                by_session[one.session_id] = SessionMatches(await tk.get(one.session_id), [])
-            if one.message_id is not None and one.part_id is not None:
-                part = await tk.store.queries.part(one.message_id, one.part_id)
-                kind = part.tool if isinstance(part, ToolPart) else str(type(part).__struct_config__.tag)
-                excerpt = _excerpt(searchable(part) or "", words)
-                by_session[one.session_id].lines.append((one.message_id, kind, excerpt))
-        except DamagedDocument as error:
-            damaged.append(str(error))
-        except NotFound:
-            continue  # It was deleted after the search.
-    return list(by_session.values())
+        grouped.setdefault(one.session_id, []).append(one)
+    return list(grouped.values())
 
 
-def _excerpt(text: str, words: Sequence[str]) -> str:
-    line = one_line(text)
-    match = _pattern(words).search(line)
-    start = max(0, match.start() - BEFORE) if match else 0
-    return f"{'…' if start else ''}{line[start : start + AROUND]}"
-
-
-def _shown(screen: Screen, match: SessionMatches, words: Sequence[str]) -> str:
-    lines = [f"{screen.paint(match.session.id, 'cyan')}  {screen.paint(one_line(match.session.title), 'bold')}"]
-    for message_id, kind, excerpt in match.lines:
-        room = (screen.width or AROUND) - len(message_id) - len(kind) - 6
-        text = _pattern(words).sub(lambda hit: screen.paint(hit.group(), "yellow"), shortened(excerpt, max(room, 20)))
-        lines.append(f"  {screen.paint(f'{message_id}  {kind}', 'dim')}  {text}")
+def _shown(screen: Screen, hits: "Sequence[Found]", words: Sequence[str]) -> str:
+    lines = [f"{screen.paint(hits[0].session_id, 'cyan')}  {screen.paint(one_line(hits[0].title), 'bold')}"]
+    for message_id, hit in ((one.message_id, one) for one in hits if one.message_id is not None):
+        room = (screen.width or AROUND) - len(message_id) - len(hit.kind) - 6
+        said = shortened(one_line(hit.snippet), max(room, 20))
+        text = _pattern(words).sub(lambda match: screen.paint(match.group(), "yellow"), said)
+        lines.append(f"  {screen.paint(f'{message_id}  {hit.kind}', 'dim')}  {text}")
     return "\n".join(lines)
 
 

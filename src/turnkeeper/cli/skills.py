@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, answer_items, note
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
 from turnkeeper.model.refusal import Invalid, NotFound
 
@@ -27,20 +27,20 @@ async def list_skills(*, agent: Agent_ = None, options: Options) -> None:
     and where the setting `skills` says. The model is told of those with a
     description, and loads one when it needs it. RULE is what happens then.
 
-    With --json the answer is {"agent", "skills": [{"name", "description", "rule",
-    "location"}], "problems"}; "problems" are files that were skipped or replaced.
+    With --json the answer is {"items": [{"name", "description", "rule",
+    "location"}], "agent", "problems"}; "problems" are files that were skipped or
+    replaced.
 
     For example:
       turnkeeper skill list
-      turnkeeper skill list --agent plan --json | jq -r '.skills[].name'
+      turnkeeper skill list --agent plan --json | jq -r '.items[].name'
     """
     found = await _known(options.environ, agent)
     rows = [
         {"name": one.name, "description": one.description, "rule": found.rule(one), "location": one.location}
         for one in found.skills
     ]
-    value = {"agent": found.agent.name, "skills": rows, "problems": found.problems}
-    answer(options, value, found.table)
+    answer_items(options, rows, found.table, agent=found.agent.name, problems=found.problems)
     if not options.json:
         for problem in found.problems:
             note(harmless(problem))

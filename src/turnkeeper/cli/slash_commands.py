@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, answer_items, note
 from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
 
@@ -23,7 +23,7 @@ async def list_commands(*, options: Options) -> None:
     servers are started to be asked for them. Those of a project that you have not
     trusted are left out.
 
-    With --json the answer is {"commands": [{"name", "kind", "description", "from",
+    With --json the answer is {"items": [{"name", "kind", "description", "from",
     "agent", "model", "variant", "subtask", "hints"}], "problems"}; "problems" are
     the files that were skipped or not trusted. The kind is prompt or action.
 
@@ -32,8 +32,7 @@ async def list_commands(*, options: Options) -> None:
       turnkeeper run "/review the last commit"
     """
     known, problems = await _known(options)
-    value = {"commands": [_row(one) for one in known], "problems": problems}
-    answer(options, value, lambda screen: _table(screen, known))
+    answer_items(options, [_row(one) for one in known], lambda screen: _table(screen, known), problems=problems)
     if not options.json:
         for problem in problems:
             note(harmless(problem))
@@ -62,7 +61,7 @@ async def show(
 
 def show_commands(options: Options, known: "Sequence[Command]") -> None:
     """Show a list of commands, as `/help` does."""
-    answer(options, {"commands": [_row(one) for one in known]}, lambda screen: _table(screen, known))
+    answer_items(options, [_row(one) for one in known], lambda screen: _table(screen, known))
 
 
 async def _known(options: Options) -> "tuple[list[Command], list[str]]":

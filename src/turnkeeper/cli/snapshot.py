@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer
+from turnkeeper.cli.output import answer_items
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Column, Screen, plural, size, table
 from turnkeeper.model.refusal import Invalid
@@ -27,8 +27,8 @@ async def du(*, all_: All = False, options: Options) -> None:
 
     A snapshot is taken before and after each step of a model, so that its changes
     can be shown and undone. Files that did not change are stored once. With --json
-    the answer is {"bytes", "items"}, and an item is {"projectID", "directory",
-    "bytes", "sessions", "snapshots"}.
+    the answer is {"items": [{"projectID", "directory", "bytes", "sessions",
+    "snapshots"}], "bytes"}.
 
     For example:
       turnkeeper snapshot du
@@ -37,8 +37,8 @@ async def du(*, all_: All = False, options: Options) -> None:
     from turnkeeper.workspace import snapshot_upkeep
 
     found = [snapshot_upkeep.usage(place) for place in await _places(options, all_)]
-    value = {"bytes": sum(one.bytes for one in found), "items": found}
-    answer(options, value, lambda screen: _usage(screen, found), empty="There are no snapshots.")
+    total = sum(one.bytes for one in found)
+    answer_items(options, found, lambda screen: _usage(screen, found), empty="There are no snapshots.", bytes=total)
 
 
 async def gc(*, all_: All = False, options: Options) -> None:
@@ -48,8 +48,8 @@ async def gc(*, all_: All = False, options: Options) -> None:
     oldest go first when a project has more than 2 GiB; `snapshot` in the
     configuration sets both. A session with a pending undo keeps its snapshots.
     Turns that run meanwhile may go without a snapshot. With --json the answer is
-    {"bytes", "items"}: what was freed, and for each place {"directory",
-    "bytesBefore", "bytesAfter", "snapshots"}.
+    {"items": [{"directory", "bytesBefore", "bytesAfter", "snapshots"}], "bytes"};
+    "bytes" is what was freed.
 
     For example:
       turnkeeper snapshot gc
@@ -65,8 +65,10 @@ async def gc(*, all_: All = False, options: Options) -> None:
                     moved(number * of + done, len(places) * of, what)
 
                 removed.append(await _shadow(options, place, tk).collect(progress=tell))
-    value = {"bytes": sum(one.bytes_before - one.bytes_after for one in removed), "items": removed}
-    answer(options, value, lambda screen: _removed(screen, removed), empty="There are no snapshots.")
+    freed = sum(one.bytes_before - one.bytes_after for one in removed)
+    answer_items(
+        options, removed, lambda screen: _removed(screen, removed), empty="There are no snapshots.", bytes=freed
+    )
 
 
 async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":

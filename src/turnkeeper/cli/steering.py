@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, answer_items, note
 from turnkeeper.cli.reading import undone_words
 from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
 from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, table
@@ -71,9 +71,10 @@ async def recover(
     prompts are answered. For output that was cut off the policy decides: rest
     leaves the session idle, continue continues it, ask asks. A call that waits
     for your answer goes on waiting, unless --auto is given; `permission list`
-    and `question list` show it. With --json the answer is a list of the status
-    of each session, as in `session status`. A session that could not be recovered
-    is named on standard error with the reason; then the exit code is 1.
+    and `question list` show it. With --json the answer is {"items": [STATUS],
+    "problems": [{"sessionID", "message"}]}, with a status as in `session status`.
+    A session that could not be recovered is in "problems" and named on standard
+    error; then the exit code is 1.
 
     For example:
       turnkeeper session recover
@@ -88,7 +89,8 @@ async def recover(
         found = await tk.recover(policy, ask=_ask_to_continue, failed=failed)
         reports = [await _report(tk, session_id) for session_id in found if session_id not in failed]
     empty = "" if failed else "No session needs recovery."
-    answer(options, reports, lambda screen: _listed(screen, reports), empty=empty)
+    problems = [{"sessionID": session_id, "message": reason} for session_id, reason in failed.items()]
+    answer_items(options, reports, lambda screen: _listed(screen, reports), empty=empty, problems=problems)
     if not options.json and reports:
         note(f"{plural(len(reports), 'session')} recovered.")
     for session_id, reason in failed.items():
@@ -151,11 +153,11 @@ async def status(
 ) -> None:
     """Show whether a session is idle, busy or retrying, and its waiting prompts.
 
-    With --json the answer is {"sessionID", "title", "status", "owner", "alive",
-    "waiting", "asks"}, or a list of these. "alive" is whether the owner process
-    exists: a busy session without one needs `session resume`. "asks" are the
-    requests that wait for your answer. A server gives neither owner nor prompts
-    nor requests.
+    With --json the answer is {"sessionID", "slug", "title", "status", "owner",
+    "alive", "waiting", "asks"}, and without an ID {"items": [STATUS]}. "alive" is
+    whether the owner process exists: a busy session without one needs `session
+    resume`. "asks" are the requests that wait for your answer. A server gives
+    neither owner nor prompts nor requests.
 
     For example:
       turnkeeper session status
@@ -167,7 +169,7 @@ async def status(
             answer(options, one, lambda screen: _details(screen, one))
             return
         reports = [await _report(tk, session_id) for session_id in await _active(tk)]
-    answer(options, reports, lambda screen: _listed(screen, reports), empty="All sessions are idle.")
+    answer_items(options, reports, lambda screen: _listed(screen, reports), empty="All sessions are idle.")
 
 
 async def _active(tk: "Turnkeeper | Client") -> list[str]:
@@ -202,6 +204,7 @@ class _Report(dict[str, object]):
         self.asks = [one.request.id for one in asks if one.reply is None]
         super().__init__(
             sessionID=session.id,
+            slug=session.slug,
             title=session.title,
             status=status,
             owner=owner,

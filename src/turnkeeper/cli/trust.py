@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer
+from turnkeeper.cli.output import answer, answer_items
 from turnkeeper.cli.screen import Screen, harmless, show
 from turnkeeper.model.refusal import Invalid
 
@@ -49,8 +49,8 @@ async def trust(
     holds, and such a tool or plugin is not loaded, until you trust the project
     again.
 
-    With --json the answer is {"directory", "settings", "tools"}; with --list
-    {"directories"}.
+    With --json the answer is {"directory", "settings", "tools"}, with --revoke
+    {"directory", "revoked"}, and with --list {"items": [DIRECTORY]}.
 
     For example:
       turnkeeper trust
@@ -64,7 +64,7 @@ async def trust(
             raise UsageError("--list shows all trusted directories; leave out DIR and --revoke")
         directories = known.all()
         lines = "\n".join(map(harmless, directories))
-        answer(options, {"directories": directories}, lambda screen: lines, empty="No directory is trusted.")
+        answer_items(options, directories, lambda screen: lines, empty="No directory is trusted.")
         return
     if directory is not None and not directory.is_dir():
         raise UsageError(f"{str(directory)!r} is not a directory")

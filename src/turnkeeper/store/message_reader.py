@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnkeeper.core.limits import STREAM_PAGE
+from turnkeeper.model.message import Message
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
 from turnkeeper.model.parts import Part
@@ -85,6 +86,16 @@ class MessageReader(SessionReader):
             raise NotFound(f"there is no message {message_id!r} in session {session_id!r}")
         [whole] = await self._filled(found)
         return whole.value()
+
+    async def info(self, session_id: str, message_id: str) -> Message:
+        """One message without its parts. Raises NotFound."""
+        key = keys.message(session_id, message_id)
+        [stored] = await self._engine.get([key])
+        if stored is None:
+            raise NotFound(f"there is no message {message_id!r} in session {session_id!r}")
+        [whole] = await self._with_blobs([stored])
+        with reading(key):
+            return documents.read_message(whole)
 
     async def part(self, message_id: str, part_id: str) -> Part:
         """One part. Raises NotFound."""

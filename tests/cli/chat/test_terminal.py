@@ -34,7 +34,7 @@ def prompts(shop: Shop) -> list[str]:
 
 def kill(shop: Shop) -> None:
     """Kill the process that runs a session, so that it can do nothing about it."""
-    [left] = tk(shop.data, "session", "status", "--json").json
+    [left] = tk(shop.data, "session", "status", "--json").json["items"]
     os.kill(left["owner"]["pid"], signal.SIGKILL)
 
 
@@ -157,7 +157,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_program(shop: Shop, opens: Opens) -> 
         at.shows(RUNNING, r"sleep 601  \d+ s")
         at.presses("C-d")
         at.shows("sleep 601  stopped", "exit code 0")
-    assert tk(shop.data, "session", "status", "--json").json == []
+    assert tk(shop.data, "session", "status", "--json").json["items"] == []
 
 
 def test_ctrl_c_at_a_question_stops_the_turn_and_not_the_program(shop: Shop, opens: Opens) -> None:

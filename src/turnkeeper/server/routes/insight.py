@@ -6,10 +6,7 @@ from typing import Annotated
 import msgspec
 
 from turnkeeper.core.blame import Blame
-from turnkeeper.core.recall import RecallPage, snippet, words_of
-from turnkeeper.model.message_with_parts import MessageWithParts
-from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.core.recall import RecallPage
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -19,6 +16,8 @@ from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 from turnkeeper.sessions.context import ContextReport
+from turnkeeper.sessions.search import Found
+from turnkeeper.sessions.search import search as found_words
 from turnkeeper.sessions.spending import Spending, spending
 from turnkeeper.sessions.timeline import Timeline, timeline
 from turnkeeper.sessions.tree import Tree, tree
@@ -45,19 +44,6 @@ class SearchQuery(Value):
     words: Annotated[str, msgspec.Meta(max_length=500)]
     session: SessionName | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30
-
-
-class Found(Value):
-    """A search hit with its words. Without a message it is the title of a session."""
-
-    session_id: str
-    title: str
-    directory: str
-    message_id: str | None = None
-    part_id: str | None = None
-    seq: int | None = None
-    role: str
-    snippet: str
 
 
 class AllAsks(Value, omit_defaults=False):
@@ -111,50 +97,10 @@ async def recall(call: HttpRequest[RecallQuery, None]) -> RecallPage:
 
 async def search(call: HttpRequest[SearchQuery, None]) -> list[Found]:
     """Messages and titles that contain all of these words, newest first, with the words around them."""
-    words = words_of(call.query.words)
-    hits = await call.turnkeeper.search(call.query.words, session_id=call.query.session, limit=call.query.limit)
-    found: list[Found] = []
-    for hit in hits:
-        try:
-            session = await call.turnkeeper.get(hit.session_id)
-            here = Found(
-                session_id=session.id,
-                title=session.title,
-                directory=session.directory,
-                role="title",
-                snippet=session.title,
-            )
-            if hit.message_id is None:
-                found.append(here)
-                continue
-            message = await call.turnkeeper.message(hit.session_id, hit.message_id)
-        except NotFound:  # Removed since it was found.
-            continue
-        found.append(_in_message(here, message, hit.part_id, words))
-    return found
-
-
-def _in_message(here: Found, message: MessageWithParts, part_id: str | None, words: tuple[str, ...]) -> Found:
-    text = next((_text(part) for part in message.parts if part.id == part_id), "")
-    return here.but(
-        message_id=message.info.id,
-        part_id=part_id,
-        seq=message.info.seq,
-        role=str(type(message.info).__struct_config__.tag),
-        snippet=snippet(text, words),
+    wanted = call.query
+    return await found_words(
+        call.turnkeeper.store, wanted.words, session_id=wanted.session, limit=wanted.limit, damaged=[]
     )
-
-
-def _text(part: Part) -> str:
-    match part:
-        case TextPart(text=text) | ReasoningPart(text=text):
-            return text
-        case ToolPart(state=ToolCompleted(output=output, full=full)):
-            return full if full is not None else output
-        case ToolPart(state=ToolError(error=error)):
-            return error
-        case _:
-            return ""
 
 
 async def asks(call: PlainRequest) -> AllAsks:

@@ -140,7 +140,7 @@ def test_what_a_killed_process_left_is_told_and_taken_up(shop: Shop, opens: Open
         at.shows(IDLE)
         says(at, "run `touch started; sleep 600`")
         at.shows(RUNNING, r"\$ touch started; sleep 600 +running")  # Recorded: the answer is not asked for anew.
-        [left] = tk(shop.data, "session", "status", "--json").json
+        [left] = tk(shop.data, "session", "status", "--json").json["items"]
         os.kill(left["owner"]["pid"], signal.SIGKILL)
         at.shows("exit code 137")
     with opens("chat", "--continue") as at:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,10 +13,12 @@ from turnkeeper.cli.chat.tui.status import Facts
 from turnkeeper.cli.live import Live
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.screen import one_line
-from turnkeeper.cli.search import matches
+from turnkeeper.cli.search import by_session
 from turnkeeper.model.message_with_parts import MessageWithParts
-from turnkeeper.model.refusal import Refusal
+from turnkeeper.model.refusal import NotFound, Refusal
 from turnkeeper.run.coordinator import Outcome
+from turnkeeper.sessions.search import Found
+from turnkeeper.sessions.search import search as found_words
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -110,13 +113,13 @@ class ScreenConversation(Conversation):
             for one in page.items:
                 found.setdefault(one.id, FoundSession(one, ""))
         if words.strip() and (store := local_store(self.tk)) is not None:
-            try:
-                hits = await store.search(words, limit=FOUND_MAX)
-            except Refusal:  # Half a word in quotes, for example.
-                hits = []
-            for match in await matches(store, hits, words.split(), []):
-                excerpt = next((one_line(text) for _, _, text in match.lines), "")
-                found.setdefault(match.session.id, FoundSession(match.session, excerpt))
+            hits: list[Found] = []
+            with suppress(Refusal):  # There is no whole word yet, for example.
+                hits = await found_words(store.store, words, limit=FOUND_MAX, damaged=[])
+            for first, *more in by_session(hits):
+                excerpt = next((one_line(hit.snippet) for hit in (first, *more) if hit.message_id), "")
+                with suppress(NotFound):  # It was deleted after the search.
+                    found.setdefault(first.session_id, FoundSession(await store.get(first.session_id), excerpt))
         return list(found.values())[:FOUND_MAX]
 
     async def _show(self) -> None:

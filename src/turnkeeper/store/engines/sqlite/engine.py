@@ -169,7 +169,7 @@ class SqliteEngine:
             "sqlite": apsw.sqlite_lib_version(),
             "schema": SCHEMA,
             "apsw": apsw.apsw_version(),
-            "removed texts still indexed": leftovers,
+            "removedTextsIndexed": leftovers,
             "problems": problems,
         }
 
