@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[1] / "support/ask_script.py"
+SCRIPTS = Path(__file__).resolve().parents[1] / "support"
 LIMIT_S = 120
 
 
-def command(home: Path, life: str) -> "subprocess.Popen[str]":
+def command(home: Path, life: str, script: str = "ask_script.py") -> "subprocess.Popen[str]":
     environ = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
-    arguments = [sys.executable, str(SCRIPT), f"sqlite:{home / 'store.db'}", life]
+    arguments = [sys.executable, str(SCRIPTS / script), f"sqlite:{home / 'store.db'}", life]
     return subprocess.Popen(arguments, cwd=home / "place", env=environ, stdout=subprocess.PIPE, text=True)
 
 
@@ -29,3 +29,17 @@ def test_a_killed_script_goes_on_where_it_was(tmp_path: Path) -> None:
         printed, _ = third.communicate(timeout=LIMIT_S)
     assert (third.returncode, printed.splitlines()[-1]) == (0, "answer: is done.")
     assert (tmp_path / "place/effects").read_text() == "migrated\n"
+
+
+def test_a_script_that_was_killed_while_a_child_session_worked_goes_on_with_it(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    with command(tmp_path, "hangs", "ask_child_script.py") as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "digging\n"
+        first.kill()
+        assert first.wait(LIMIT_S) < 0
+    with command(tmp_path, "answers", "ask_child_script.py") as second:
+        printed, _ = second.communicate(timeout=LIMIT_S)
+    assert second.returncode == 0
+    assert "the child is done" in printed
+    assert "digging" not in printed

@@ -132,6 +132,16 @@ async def test_a_child_session_that_was_cut_off_is_reported_and_the_session_rest
         assert await runtime.is_sound(session)
 
 
+async def test_a_session_whose_child_session_was_cut_off_is_resumed_at_once(house: House) -> None:
+    session, child = await house.left_working()
+    async with house.opened(BySession(root=Scripted().says("I see."))) as runtime:
+        await runtime.tk.run(session, resume=True)
+        [state] = await calls(runtime, session)
+        assert child in of_type(ToolError, state).error
+        assert (await texts(runtime, session))[-1] == "I see."
+        assert await runtime.is_sound(session)
+
+
 @pytest.mark.parametrize("is_owned", [False, True])
 async def test_a_background_task_that_was_cut_off_is_reported_once(house: House, is_owned: bool) -> None:
     session, child = await house.left_working(background=True)

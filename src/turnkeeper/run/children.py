@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Protocol
 
 import msgspec
@@ -73,6 +73,8 @@ class Children(msgspec.Struct, frozen=True):
     is_active: Callable[[str], bool]
     """Whether this process runs a session."""
     is_attended: bool = True
+    resuming: set[str] = msgspec.field(default_factory=set)
+    """Sessions whose cut-off turn goes on when they are run next."""
 
     async def settled(self, session_id: str, prompt_id: str) -> ChildResult:
         """Run a Child Session until it rests; what came of a prompt of it. Another process may be running it."""
@@ -100,6 +102,19 @@ class Children(msgspec.Struct, frozen=True):
         if view.turn is None:
             return frozenset()
         return frozenset([one.session_id for one in view.children if await self._is_held(one.session_id)])
+
+    async def resume_open(self, view: SessionView) -> None:
+        """See to it that the Child Sessions that the calls of an open turn wait for go on with turns that were cut off.
+
+        Those that wait for the user go on waiting.
+        """
+        held = await self.held(view)
+        for task in view.children:
+            if task.background or task.session_id in held:
+                continue
+            with suppress(NotFound):  # The call that makes it runs again.
+                if (await self.store.journal.view(task.session_id)).turn is not None:
+                    self.resuming.add(task.session_id)
 
     async def running_below(self, session_id: str) -> list[str]:
         """The Child Sessions that work for a session, with theirs, parents first."""

@@ -125,8 +125,10 @@ class Drain(msgspec.Struct, frozen=True):
                     # A view has marks in the place of long texts, and so has what was just written of it.
                     self.histories.forget(pen.session_id)
                 case ResumeTurn():
-                    resume = False
-                    await self.open_turns.resume(pen, view, history)
+                    if resume:
+                        await self.children.resume_open(view)
+                    is_cut_off = await self.open_turns.resume(pen, view, history)
+                    resume = resume and is_cut_off
                 case Promote() as action:
                     await pen.append(*promotion(action, view), at="promote")
                 case Compact(marker=marker):

@@ -24,8 +24,6 @@ class Failover(msgspec.Struct, frozen=True):
     coordinator: Coordinator
     families: Families
     children: Children
-    resuming: set[str] = msgspec.field(default_factory=set)
-    """Sessions whose cut-off turn goes on when they are run next."""
 
     async def take_over(
         self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
@@ -68,7 +66,7 @@ class Failover(msgspec.Struct, frozen=True):
                 group.start_soon(self._resume_apart, self._noted(left), name="sessions of other hosts")
 
     def _noted(self, left: list[Left]) -> list[Left]:
-        self.resuming.update(one.session_id for one in left if one.resumes)
+        self.children.resuming.update(one.session_id for one in left if one.resumes)
         return left
 
     async def _resume_apart(self, left: Sequence[Left]) -> None:

@@ -47,11 +47,14 @@ class OpenTurns(msgspec.Struct, frozen=True):
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
-    async def resume(self, pen: Pen, view: SessionView, history: History) -> None:
-        """Run the waiting calls of the open turn again from their beginning, and end the turn."""
+    async def resume(self, pen: Pen, view: SessionView, history: History) -> bool:
+        """Run the waiting calls of the open turn again from their beginning, and end the turn.
+
+        Whether the turn was cut off, because a Child Session was: the model is not told before the user resumes it.
+        """
         assert view.turn is not None, "an open turn is resumed"
         turn = await self.store.queries.whole(view.turn)
-        await self._run_calls(pen, view, history, turn, waiting_calls(view.but(turn=turn)), subtask=None)
+        return await self._run_calls(pen, view, history, turn, waiting_calls(view.but(turn=turn)), subtask=None)
 
     async def run_subtask(self, pen: Pen, view: SessionView, history: History, action: RunSubtask) -> None:
         """Hand a subtask to a Child Session: one call in an assistant message of its own, which no model made."""
@@ -84,8 +87,8 @@ class OpenTurns(msgspec.Struct, frozen=True):
         waiting: Sequence[ToolPart],
         *,
         subtask: SubtaskPart | None,
-    ) -> None:
-        """Run calls of an open turn from their beginning, and end the turn.
+    ) -> bool:
+        """Run calls of an open turn from their beginning, and end the turn; whether it was cut off.
 
         ``subtask`` is what the user has just given; None if an earlier process began the turn. Then one whose Child
         Session was cut off, and does not go on, is cut off itself.
@@ -116,6 +119,7 @@ class OpenTurns(msgspec.Struct, frozen=True):
             pen.hold(MessageRecorded(message=said.info, parts=said.parts))
         if snapshots is not None:
             self.changes.after_turn(view, history, setting.user, files, setting.setup.snapshots)
+        return any(isinstance(one, TurnEnded) and one.message.error is not None for one in closing)
 
     def _follow_up(self, history: History, view: SessionView, closing: Sequence[Event]) -> MessageWithParts | None:
         assert view.turn is not None, "the turn was open until now"
