@@ -21,10 +21,14 @@ async def stop_elsewhere(store: Store, session_id: str, here: Owner | None) -> b
         return False
     await request_stop(store.engine, session_id)
     with anyio.move_on_after(STOP_ELSEWHERE_S):
-        while is_alive(owner):
+        is_running = True
+        while is_running:
+            # The process first: one that has ended since has released the session before, if it did at all.
+            is_running = is_alive(owner)
             if (await store.queries.state(session_id)).owner != owner:
                 return True
-            await anyio.sleep(TAIL_POLL_S)
+            if is_running:
+                await anyio.sleep(TAIL_POLL_S)
     await store.engine.put({keys.stop_request(session_id): None})
     if not is_alive(owner):
         return False
