@@ -237,6 +237,54 @@ async def test_prompts_at_once_have_each_their_answer(opened: Any) -> None:
     assert sorted(answers.values()) == ["One.", "Three.", "Two."]
 
 
+async def test_prompts_that_find_a_resting_session_at_once_have_each_their_answer(opened: Any) -> None:
+    answers: dict[str, object] = {}
+
+    def answered(request: turnkeeper.ModelRequest) -> turnkeeper.Call | str:
+        if any(tool.name == TOOL for tool in request.tools):
+            return turnkeeper.Call(id="", name=TOOL, input={"value": 7})
+        said = [one for one in request.messages if isinstance(one, turnkeeper.UserTurn)]
+        return f"answer {len(said)}"
+
+    async with opened(turnkeeper.provider(answered)) as tk:
+        session = await tk.create()
+
+        async def ask(text: str, output_type: type[int] | None = None) -> None:
+            answers[text] = (await tk.ask(text, session=session, output_type=output_type)).output
+
+        with anyio.fail_after(LIMIT_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, "first")
+                group.start_soon(ask, "how many?", int)
+                group.start_soon(ask, "second")
+                group.start_soon(ask, "third")
+    assert answers.pop("how many?") == 7
+    assert len(set(answers.values())) == 3
+
+
+async def test_a_prompt_that_is_sent_twice_at_once_in_a_busy_session_is_one(opened: Any) -> None:
+    gate = Gate()
+    model = Scripted().waits(gate).says("One.").then().says("Two.")
+    answers: list[str] = []
+    async with opened(model) as tk:
+        session = await tk.create()
+
+        async def ask(text: str, id: str | None = None) -> None:
+            answers.append((await tk.ask(text, session=session, id=id)).text)
+
+        with anyio.fail_after(LIMIT_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, "first")
+                await gate.wait_reached()
+                group.start_soon(ask, "second", "second")
+                group.start_soon(ask, "second", "second")
+                while len((await tk.state(session.id)).messages) < 3:
+                    await anyio.lowlevel.checkpoint()
+                gate.open()
+    assert sorted(answers) == ["One.", "Two.", "Two."]
+    assert len(model.requests) == 2
+
+
 async def test_an_unknown_session_model_or_agent_is_refused(opened: Any) -> None:
     async with opened(Scripted()) as tk:
         with pytest.raises(NotFound, match="ses_nope"):

@@ -4,9 +4,11 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from turnkeeper.core.prompt_answer import AnswerTurn, is_answered, is_newest, turns_of
+from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import Prompt, Receipt
+from turnkeeper.model.refusal import Conflict
 from turnkeeper.model.status import Idle
 from turnkeeper.run.coordinator import Outcome
 from turnkeeper.run.runtime import Runtime
@@ -39,10 +41,16 @@ def derived_prompt_id(session_id: str, key: str) -> str:
 
 async def send(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Sent:
     """Admit a prompt. In a session that is busy it waits for its turn, so that it gets an answer of its own."""
-    known = await _admitted(store, prompt.message_id) if prompt.message_id is not None else None
-    delivery = known or await _delivery(store, session_id)
-    receipt = await prompting.prompt(store, runtime, session_id, prompt.but(delivery=delivery))
-    return Sent(receipt, known is not None)
+    known = await _admitted(store, prompt.message_id)
+    if known is None:
+        try:
+            return Sent(await prompting.prompt(store, runtime, session_id, prompt, deliver=own_turn), False)
+        except Conflict:
+            # It may be the same prompt, which another task has sent meanwhile.
+            known = await _admitted(store, prompt.message_id)
+            if known is None:
+                raise
+    return Sent(await prompting.prompt(store, runtime, session_id, prompt.but(delivery=known)), True)
 
 
 async def settle(store: Store, runtime: Runtime, sent: Sent) -> Outcome:
@@ -92,15 +100,21 @@ async def _after(store: Store, receipt: Receipt) -> list[MessageWithParts]:
     return []
 
 
-async def _admitted(store: Store, message_id: str) -> Delivery | None:
+async def _admitted(store: Store, message_id: str | None) -> Delivery | None:
     """How a prompt was delivered that was admitted before; None if it was not."""
+    if message_id is None:
+        return None
     [stored] = await store.engine.get([keys.receipt(message_id)])
     return documents.read_admission(stored).delivery if stored is not None else None
 
 
-async def _delivery(store: Store, session_id: str) -> Delivery:
-    state = await store.queries.state(session_id)
-    return "steer" if state.turn is None and isinstance(state.status, Idle) else "queue"
+def own_turn(view: SessionView) -> Delivery:
+    """The delivery of a prompt that is answered alone. What is steered joins the turn that runs or is about to begin.
+
+    In a session that rests it is steered, because a call that the user refused holds queued prompts back.
+    """
+    rests = view.turn is None and isinstance(view.status, Idle)
+    return "steer" if rests and all(waiting.delivery == "queue" for waiting in view.inbox) else "queue"
 
 
 def _digest(*parts: str) -> str:

@@ -17,7 +17,7 @@ from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
-from turnkeeper.model.event import Event
+from turnkeeper.model.event import Delivery, Event
 from turnkeeper.model.identifier import check
 from turnkeeper.model.message import UNKNOWN_MODEL, JsonSchemaFormat, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -50,15 +50,21 @@ class AdmissionResult(NamedTuple):
 
 
 async def prompt(
-    store: Store, runtime: Runtime, session_id: str, prompt: Prompt, *, digest: str | None = None
+    store: Store,
+    runtime: Runtime,
+    session_id: str,
+    prompt: Prompt,
+    *,
+    digest: str | None = None,
+    deliver: Callable[[SessionView], Delivery] | None = None,
 ) -> Receipt:
     """Resolve the parts of a prompt and admit it. The default agent is that of the session.
 
     A prompt that is sent again gets the receipt of the first admission; ``digest`` says what "again" means, if that is
-    not the whole prompt. Raises Invalid if the agent or the model is not
-    known or the model has no key, Conflict if the id is used by another message, Busy if too many prompts wait.
+    not the whole prompt. ``deliver`` chooses the delivery as of the append. Raises Invalid if the agent or the model is
+    not known or the model has no key, Conflict if the id is used by another message, Busy if too many prompts wait.
     """
-    return (await _admit(store, runtime, session_id, prompt, digest)).receipt
+    return (await _admit(store, runtime, session_id, prompt, digest, deliver)).receipt
 
 
 async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> MessageWithParts:
@@ -73,7 +79,12 @@ async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
 
 
 async def _admit(
-    store: Store, runtime: Runtime, session_id: str, prompt: Prompt, digest: str | None = None
+    store: Store,
+    runtime: Runtime,
+    session_id: str,
+    prompt: Prompt,
+    digest: str | None = None,
+    deliver: Callable[[SessionView], Delivery] | None = None,
 ) -> AdmissionResult:
     prompt, _ = storable(prompt, Prompt, "the prompt")
     if not 0 < len(prompt.parts) <= PROMPT_PARTS_MAX:
@@ -102,11 +113,10 @@ async def _admit(
             runtime.model(prompt.model, resolved.place)
         admitted = e.PromptAdmitted(message=message, parts=parts, delivery=prompt.delivery, digest=digest)
         crash_point("run.before-admit")
-        seq = await _append(store, admitted, prompt, view, resolved.instructions)
+        done = await _append(store, admitted, prompt, view, resolved.instructions, deliver)
         crash_point("run.after-admit")
-        if seq is not None:
-            receipt = Receipt(message_id=message_id, session_id=session_id, seq=seq, delivery=prompt.delivery)
-            return AdmissionResult(receipt, MessageWithParts(info=message, parts=parts))
+        if done is not None:
+            return AdmissionResult(done, MessageWithParts(info=message, parts=parts))
         view = None
     raise Busy(f"session {session_id!r} is given prompts without pause; try again")
 
@@ -187,15 +197,30 @@ def _message(store: Store, prompt: Prompt, message_id: str, session: Session, re
 
 
 async def _append(
-    store: Store, admitted: e.PromptAdmitted, prompt: Prompt, before: SessionView, instructions: list[str]
-) -> int | None:
-    """Append the admission; its number in the log. None, without an append, if the view ``before`` is outdated."""
+    store: Store,
+    admitted: e.PromptAdmitted,
+    prompt: Prompt,
+    before: SessionView,
+    instructions: list[str],
+    deliver: Callable[[SessionView], Delivery] | None,
+) -> Receipt | None:
+    """Append the admission. None, without an append, if the view ``before`` is outdated."""
+    given = admitted
 
     def decide(view: SessionView) -> list[Event]:
-        return admission_events(admitted, prompt, view, instructions) if _is_same(before, view, prompt) else []
+        nonlocal given
+        if not _is_same(before, view, prompt):
+            return []
+        if deliver is not None:
+            chosen = prompt.but(delivery=deliver(view))
+            given = admitted.but(delivery=chosen.delivery, digest=digest_of(chosen))
+        return admission_events(given, prompt, view, instructions)
 
     after, decided = await store.journal.change(before.session.id, decide)
-    return after.seq - len(decided) + 1 if decided else None
+    if not decided:
+        return None
+    session_id, seq = before.session.id, after.seq - len(decided) + 1
+    return Receipt(message_id=given.message.id, session_id=session_id, seq=seq, delivery=given.delivery)
 
 
 def _is_same(before: SessionView, view: SessionView, prompt: Prompt) -> bool:
