@@ -17,6 +17,7 @@ ALL = (
     "opening",
     "commands",
     "streaming",
+    "fanout",
     "turns",
     "steps",
     "window",

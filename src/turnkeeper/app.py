@@ -195,7 +195,8 @@ async def look(
     bus: Bus[AnyNotification] = Bus()
     mint = mint or Mint()
     try:
-        opened = Store(engine, Journal(engine, mint, bus.publish, lambda: bus.subscribers > 0), Queries(engine), mint)
+        journal = Journal(engine, mint, bus.publish, lambda: bus.subscribers > 0, bus.publish)
+        opened = Store(engine, journal, Queries(engine), mint)
         if engine.name == "files":
             await _adopt(opened)
         yield Turnkeeper(opened, bus, Path(directory or Path.cwd()), settings, environ)

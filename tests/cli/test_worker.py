@@ -29,8 +29,14 @@ def test_a_worker_says_that_it_is_ready_is_listed_and_goes_when_told(tmp_path: P
             [host] = hosts(tmp_path)
             assert (host["owner"]["pid"], host["role"], host["process"]) == (started.pid, "worker", "runs")
             assert (host["sessions"], host["concurrency"]) == (0, 3)
+            assert "heartbeatAgeMs" in host
             assert str(started.pid) in tk(tmp_path, "cluster", "status").out
             started.send_signal(signal.SIGTERM)
             assert started.wait(DEADLINE_S) == 0
         finally:
             started.kill()
+
+
+def test_the_status_of_a_store_that_nobody_uses_has_every_field(tmp_path: Path) -> None:
+    queue = {"sessions": 0, "wakes": 0, "oldestMs": 0}
+    assert tk(tmp_path, "cluster", "status", "--json").json == {"hosts": [], "leases": [], "queue": queue}

@@ -8,12 +8,17 @@ import anyio
 import pytest
 from stores import store_url
 
+from turnkeeper.core.limits import HOST_KEPT_MS
 from turnkeeper.mint import Mint
+from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.notification import Notification
+from turnkeeper.model.status import Owner
+from turnkeeper.model.value import encode
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.worker import Worker
+from turnkeeper.store import keys
 from turnkeeper.testing.harness import EachSession, Stage, StageOptions, stage
 
 PATIENCE_S = 120
@@ -133,3 +138,20 @@ async def test_subscribers_of_a_server_hear_what_a_worker_writes(tmp_path: Path,
                             break
         [(_, parts)] = await server.turns(session)
         assert any(getattr(part, "text", "") == "I am far away." for part in parts)
+
+
+async def test_processes_that_ended_long_ago_are_not_listed_and_their_heartbeats_are_deleted(tmp_path: Path) -> None:
+    async with stage(f"sqlite:{tmp_path}/store", tmp_path / "place", Scripted()) as one:
+        engine, now = one.tk.store.engine, one.tk.store.mint.now()
+        ages = {"dead": HOST_KEPT_MS + 60_000, "silent": HOST_KEPT_MS - 60_000, "ahead": -HOST_KEPT_MS}
+        for host, age in ages.items():
+            elsewhere = Owner(host=host, pid=1, started="1", machine="other", boot="other")
+            await engine.put({keys.heartbeat(host): encode(Heartbeat(owner=elsewhere, beat=1, at=now - age))})
+        await engine.put({keys.heartbeat("damaged"): b"?"})
+        assert {host.owner.host for host in (await one.tk.cluster()).hosts} == {"silent", "ahead"}
+        one.tk.runtime.worker(1)
+        with anyio.fail_after(PATIENCE_S):
+            while not any(host.role == "worker" for host in (await one.tk.cluster()).hosts):
+                await anyio.sleep(0)
+        kept = {key[-1] for key, _ in await engine.scan(("heartbeat",))}
+        assert kept.intersection({*ages, "damaged"}) == {"silent", "ahead", "damaged"}

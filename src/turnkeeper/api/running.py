@@ -69,7 +69,7 @@ class Running(Records):
             settings = self._settings() if callable(self._settings) else self._settings
             called = CalledSessions(self.store, lambda: self.runtime)
             self._running = Runtime(
-                self.store, self.group, self._bus.publish, settings or Settings(), called, self._bus
+                self.store, self.group, self.store.journal.fanout.tell, settings or Settings(), called, self._bus
             )
         return self._running
 

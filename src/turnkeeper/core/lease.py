@@ -10,6 +10,8 @@ The lease decides when a session may be taken. What keeps a replaced owner from 
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from turnkeeper.core.limits import HOST_KEPT_MS
+from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.status import Owner
 from turnkeeper.model.value import Value
 
@@ -97,6 +99,15 @@ def may_take(owner: Owner | None, here: Owner, *, process: Process, silence: Sil
     if silence is None or silence.sign.owner != owner or silence.sign.seq != seq:
         return False
     return has_ended(silence)
+
+
+def is_forgotten(heartbeat: Heartbeat, now: int) -> bool:
+    """Whether a heartbeat is so old, by the clocks of both hosts, that its process need not be listed any more.
+
+    If a clock is wrong, the heartbeat of a living process may be deleted. It writes the next one soon, and until then
+    counts as one that has not begun to beat: that is a sign as good as any, so nobody takes its sessions earlier.
+    """
+    return now - heartbeat.at > HOST_KEPT_MS
 
 
 def stop_at(tenure: Tenure, terms: Terms) -> float:

@@ -110,6 +110,10 @@ WAKE_POLL_S = 0.1
 """Seconds between two looks of a worker for sessions that it is asked to run."""
 WAKE_RETRY_S = 2.0
 """Seconds before a worker tries again to run a session, after the store failed."""
+HOST_KEPT_MS = 24 * 60 * 60 * 1000
+"""Milliseconds after its newest heartbeat for which a process is listed."""
+HOSTS_TIDIED_BEATS = 300
+"""After so many heartbeats a process looks again for those of processes that need not be listed any more."""
 RELEASE_RETRY_S = 2.0
 """Seconds before the next try to record a session as idle, after the store failed."""
 

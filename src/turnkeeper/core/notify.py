@@ -10,11 +10,11 @@ from turnkeeper.core import changes as c
 from turnkeeper.core.blobs import lower, lower_json
 from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Recorded, event_id
-from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
+from turnkeeper.core.view import OpenAsk, OpenTurn, PermissionAsk, QuestionAsk
 from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage, Message
-from turnkeeper.model.notification import KINDS, Notification
-from turnkeeper.model.parts import Part
+from turnkeeper.model.notification import KINDS, Delta, Notification
+from turnkeeper.model.parts import Part, ReasoningPart
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.session import Session
@@ -37,6 +37,24 @@ def notify(session: Session, recorded: Recorded, changes: Iterable[Change], link
     ]
 
 
+def grown(session: Session, turn: OpenTurn | None, changes: Iterable[Change]) -> list[Delta]:
+    """The text that an event adds to open parts, for subscribers in other processes than the one that streamed it."""
+    return [
+        Delta(
+            session_id=session.id,
+            directory=session.directory,
+            message_id=change.message_id,
+            part_id=change.part_id,
+            field="text",
+            delta=change.text,
+            offset=change.offset,
+            kind="reasoning" if isinstance(turn.parts.get(change.part_id), ReasoningPart) else "text",
+        )
+        for change in changes
+        if isinstance(change, c.PartGrown) and turn is not None
+    ]
+
+
 def spelt_out(notification: Notification, texts: Mapping[str, str]) -> Notification:
     """The notification with blobs in place of their marks, for subscribers without access to the store."""
     properties = {name: _spelt_out(value, texts) for name, value in notification.properties.items()}
@@ -54,6 +72,11 @@ def _spelt_out(value: object, texts: Mapping[str, str]) -> object:
 def deleted(session: Session, seq: int = 0) -> Notification:
     """The last notification of a session: it was removed."""
     return _notification(session, seq, "session.deleted", {"info": session})
+
+
+def open_part(session: Session, turn: OpenTurn, part: Part) -> list[Notification]:
+    """An open part with what is known of its text, for subscribers that were not told when it began."""
+    return [_notification(session, 0, kind, body) for kind, body in _message(turn.message, [part], 0)]
 
 
 def asked(session: Session, ask: OpenAsk) -> Notification:
@@ -125,7 +148,7 @@ def _of_change(change: Change, time: int) -> Iterator[Said]:
         case (
             c.DirectoryPut() | c.AgentPut() | c.ModelPut() | c.RevertPut() | c.RevertGone() | c.Spent() | c.PartGrown()
         ):
-            pass  # Part of the session record, or sent as a delta while it was read.
+            pass  # Part of the session record, or sent as a delta: while it was read, and by ``grown``.
         case _:
             assert_never(change)
 

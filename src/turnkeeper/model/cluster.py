@@ -6,7 +6,7 @@ from turnkeeper.model.status import Owner
 from turnkeeper.model.value import Value
 
 
-class HostReport(Value):
+class HostReport(Value, omit_defaults=False):
     """A runtime that has written a heartbeat and not taken its leave."""
 
     owner: Owner
@@ -29,7 +29,7 @@ class LeaseReport(Value):
     process: Literal["runs", "ended", "unseen"]
 
 
-class QueueReport(Value):
+class QueueReport(Value, omit_defaults=False):
     """What servers without runs have asked workers for."""
 
     sessions: int = 0

@@ -10,7 +10,7 @@ class Heartbeat(Value):
     owner: Owner
     beat: int
     at: int
-    """When it was written, by the clock of its host in milliseconds; for people, and for no decision."""
+    """When it was written, by the clock of its host in milliseconds; for people, and to forget it a day later."""
     sessions: int = 0
     """How many sessions it owned then."""
     role: str = ""

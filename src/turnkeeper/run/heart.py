@@ -11,18 +11,19 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.lease import Tenure, next_at, next_step, stop_at
+from turnkeeper.core.lease import Tenure, is_forgotten, next_at, next_step, stop_at
+from turnkeeper.core.limits import HOSTS_TIDIED_BEATS
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, StatusChanged
 from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.status import Owner
-from turnkeeper.model.value import encode
-from turnkeeper.run.leases import Leases, runtime_name
+from turnkeeper.model.value import UNREADABLE, encode
+from turnkeeper.run.leases import Leases, read_heartbeat, runtime_name
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.taking import take_pen
 from turnkeeper.store import keys
-from turnkeeper.store.engine import EngineError, StaleFence
+from turnkeeper.store.engine import EngineError, Key, StaleFence
 from turnkeeper.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -175,8 +176,18 @@ class Heart:
             role=role,
             concurrency=concurrency,
         )
-        await self._store.engine.put({self._key: encode(heartbeat)})
+        forgotten = await self._forgotten() if self._beat % HOSTS_TIDIED_BEATS == 0 else []
+        await self._store.engine.put({**dict.fromkeys(forgotten), self._key: encode(heartbeat)})
         self._beat += 1
+
+    async def _forgotten(self) -> list[Key]:
+        """The heartbeats of processes that ended long ago without taking their leave."""
+        now, found = self._store.mint.now(), []
+        for key, body in await self._store.engine.scan(("heartbeat",)):
+            with suppress(*UNREADABLE):
+                if is_forgotten(read_heartbeat(body), now):
+                    found.append(key)
+        return found
 
     @property
     def _key(self) -> tuple[str, ...]:

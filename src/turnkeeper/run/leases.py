@@ -35,7 +35,8 @@ class _Owned(Value):
 
 
 _read_owned = msgspec.json.Decoder(_Owned).decode
-_read_heartbeat = msgspec.json.Decoder(Heartbeat).decode
+read_heartbeat = msgspec.json.Decoder(Heartbeat).decode
+"""A heartbeat from its document."""
 
 
 class Leases:
@@ -89,7 +90,7 @@ class Leases:
         numbers = dict.fromkeys(listed, 0)
         for owner, body in zip(listed, stored, strict=True):
             with suppress(*UNREADABLE):
-                numbers[owner] = _read_heartbeat(body).beat if body is not None else 0
+                numbers[owner] = read_heartbeat(body).beat if body is not None else 0
         return numbers
 
 

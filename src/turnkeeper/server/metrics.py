@@ -69,6 +69,10 @@ class Metrics:
         yield "turnkeeper_subscribers", "gauge", "Subscribers of notifications.", bus.subscribers
         yield "turnkeeper_notifications_dropped_total", "counter", "Deltas that slow subscribers missed.", bus.dropped
         yield "turnkeeper_overflows_total", "counter", "Subscribers dropped because they fell behind.", bus.overflows
+        live = turnkeeper.store.journal.fanout.counts
+        yield "turnkeeper_live_sent_total", "counter", "Messages with deltas sent to other processes.", live.sent
+        yield "turnkeeper_live_heard_total", "counter", "Messages with deltas heard from other processes.", live.heard
+        yield "turnkeeper_live_dropped_total", "counter", "Deltas not sent because too many waited.", live.dropped
 
 
 def _shared(cluster: "ClusterReport") -> Iterator[tuple[str, str, str, int]]:

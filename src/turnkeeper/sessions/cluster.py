@@ -2,17 +2,14 @@
 
 from contextlib import suppress
 
-import msgspec
-
+from turnkeeper.core.lease import is_forgotten
 from turnkeeper.model.cluster import ClusterReport, HostReport, LeaseReport, QueueReport
-from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import UNREADABLE
+from turnkeeper.run.leases import read_heartbeat
 from turnkeeper.run.wakes import StoredWakes
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import process
-
-_read_heartbeat = msgspec.json.Decoder(Heartbeat).decode
 
 
 async def report(store: Store) -> ClusterReport:
@@ -21,7 +18,9 @@ async def report(store: Store) -> ClusterReport:
     hosts: list[HostReport] = []
     for _, body in await store.engine.scan(("heartbeat",)):
         with suppress(*UNREADABLE):
-            one = _read_heartbeat(body)
+            one = read_heartbeat(body)
+            if is_forgotten(one, now):
+                continue  # Whoever writes heartbeats deletes it.
             hosts.append(
                 HostReport(
                     owner=one.owner,

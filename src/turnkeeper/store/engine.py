@@ -163,6 +163,27 @@ class Watched(Protocol):
         """
 
 
+@runtime_checkable
+class Messenger(Protocol):
+    """What an engine may have besides: it carries passing messages between the processes that have the store open.
+
+    A message is text without line breaks and NUL, of any meaning. Those of one process arrive in the order in which
+    they were sent, each once or not at all; none is stored. No call waits.
+    """
+
+    message_bytes_max: int
+    """How long a message may be, in UTF-8; a longer one is dropped."""
+
+    def is_heard(self) -> bool:
+        """Whether another process may hear messages. It is unsure for a moment after the first call, and says yes."""
+
+    def send(self, messages: Sequence[str]) -> int:
+        """Send messages to the other processes; the number of those that were dropped because too many wait."""
+
+    def hear(self, heard: Callable[[Sequence[str]], None]) -> Callable[[], None]:
+        """Call ``heard`` on this event loop with the messages of other processes. Ends as ``Watched.watch`` does."""
+
+
 def path(key: Key) -> str:
     """A key as one string; the order of these strings is the order of keys. Raises InvalidKey."""
     try:

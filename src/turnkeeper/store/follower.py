@@ -32,15 +32,16 @@ async def follow(
     own: Callable[[], Collection[str]],
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> None:
-    """Fold and publish the new events of sessions that other processes run. Never ends.
+    """Fold and publish the new events of sessions that other processes run, and their live deltas. Never ends.
 
     Nothing is read while nobody listens. ``own`` are the sessions of this process, whose events are published as they
-    are written. A session that is not in memory is published from the first look on.
+    are written. A session that is not in memory is published from the first look on, with what its open turn has said.
     """
     seen: int | None = None
     news = News(store.engine)
     while True:
         await news.wait(TAIL_POLL_S, sleep)
+        store.journal.fanout.hear(wanted=is_heard())
         if not is_heard():
             continue
         try:
@@ -61,7 +62,9 @@ async def _catch_up(store: Store, own: Collection[str]) -> None:
         known = store.journal.cache.view(session_id)
         with suppress(NotFound, *UNREADABLE):
             if known is None or (stored is not None and _read(stored).seq > known.seq):
-                await store.journal.view(session_id)
+                view = await store.journal.view(session_id)
+                if known is None:
+                    store.journal.fanout.announce(view)
 
 
 class News:

@@ -17,7 +17,7 @@ from turnkeeper.core.projector import apply
 from turnkeeper.core.storable import readable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, SessionCreated
-from turnkeeper.model.notification import Notification
+from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.refusal import Conflict, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.store import documents, keys
@@ -27,6 +27,7 @@ from turnkeeper.store.crash import crash_point
 from turnkeeper.store.damaged import reading
 from turnkeeper.store.documents import DocumentWrites
 from turnkeeper.store.engine import Engine, LogConflict, Watched
+from turnkeeper.store.fanout import Fanout
 from turnkeeper.store.publisher import Publisher
 from turnkeeper.store.view_cache import Slot, ViewCache
 
@@ -58,10 +59,12 @@ class Journal:
         clock: Clock,
         publish: Callable[[Notification], None],
         is_heard: Callable[[], bool] = lambda: True,
+        publish_delta: Callable[[Delta], None] = lambda delta: None,
     ) -> None:
         self._engine, self._clock = engine, clock
-        self.publisher = Publisher(engine, self.read, publish, is_heard)
         self.cache = ViewCache()
+        self.fanout = Fanout(engine, publish, publish_delta, self.cache.view)
+        self.publisher = Publisher(engine, self.read, self.fanout.publish, is_heard)
         self._is_watching = False
 
     async def view(self, session_id: str) -> SessionView:
@@ -229,7 +232,7 @@ class Journal:
             view, changes = apply(view, recorded)
             steps.append(Step(recorded, changes, view, link))
             head = link
-        notifications = await self.publisher.derived(steps)
+        notifications = await self.publisher.derived(steps, with_deltas=True)
         slot.set(view, head, behind[-1])
         self.publisher.publish(notifications)
         slot.wake()

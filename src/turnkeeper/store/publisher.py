@@ -7,8 +7,8 @@ from typing import Protocol, TypeAlias
 
 from turnkeeper.core import blobs
 from turnkeeper.core.entry import Recorded
-from turnkeeper.core.notify import notify, spelt_out
-from turnkeeper.model.notification import Notification
+from turnkeeper.core.notify import grown, notify, spelt_out
+from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.value import encode
 from turnkeeper.store.batch import Step
 from turnkeeper.store.blob_lookup import find_blobs
@@ -35,7 +35,7 @@ class Publisher:
         self,
         engine: Engine,
         read: ReadLog,
-        publish: Callable[[Notification], None],
+        publish: Callable[[Notification | Delta], None],
         is_heard: Callable[[], bool],
     ) -> None:
         self._engine, self._read, self._publish, self._is_heard = engine, read, publish, is_heard
@@ -52,21 +52,26 @@ class Publisher:
         """Undo one ``add``."""
         self._derivers -= Counter([derive])
 
-    async def derived(self, steps: Sequence[Step], lifted: dict[str, bytes] | None = None) -> list[Notification]:
+    async def derived(
+        self, steps: Sequence[Step], lifted: dict[str, bytes] | None = None, *, with_deltas: bool = False
+    ) -> list[Notification | Delta]:
         """The notifications of these events; empty without a subscriber, because a fork has thousands of events.
 
-        ``lifted`` are blobs that the same append wrote.
+        ``lifted`` are blobs that the same append wrote. ``with_deltas``: also the text that open parts got, which this
+        process may not have streamed.
         """
         if not self._is_heard():
             return []
-        found: list[Notification] = []
+        found: list[Notification | Delta] = []
         for step in steps:
             for derive in tuple(self._derivers):
                 found.extend(await self._derived_by(derive, step))
+            if with_deltas:
+                found.extend(grown(step.after.session, step.after.turn, step.changes))
             found.extend(notify(step.after.session, step.recorded, step.changes, step.link))
         return await self._with_blobs(found, lifted or {})
 
-    def publish(self, notifications: Sequence[Notification]) -> None:
+    def publish(self, notifications: Sequence[Notification | Delta]) -> None:
         """Pass notifications to the bus."""
         for notification in notifications:
             self._publish(notification)
@@ -79,8 +84,12 @@ class Publisher:
             log.exception("nothing was derived from event %s of %s", step.recorded.seq, step.after.session.id)
             return ()
 
-    async def _with_blobs(self, notifications: list[Notification], lifted: dict[str, bytes]) -> list[Notification]:
-        wanted = {name for one in notifications for name in blobs.references(encode(one))}
+    async def _with_blobs(
+        self, notifications: list[Notification | Delta], lifted: dict[str, bytes]
+    ) -> list[Notification | Delta]:
+        # A delta has its text itself.
+        marked = [one for one in notifications if isinstance(one, Notification)]
+        wanted = {name for one in marked for name in blobs.references(encode(one))}
         if not wanted:
             return notifications
         try:
@@ -90,4 +99,4 @@ class Publisher:
             log.exception("notifications are published without %d long texts, which could not be read", len(wanted))
             found = lifted
         texts = {name: body.decode("utf-8", "surrogatepass") for name, body in found.items()}
-        return [spelt_out(one, texts) for one in notifications]
+        return [spelt_out(one, texts) if isinstance(one, Notification) else one for one in notifications]

@@ -10,7 +10,7 @@ import psycopg
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
 from turnkeeper.store.engines.jobs import Append, Removal
-from turnkeeper.store.engines.postgres import address, documents, entries, news
+from turnkeeper.store.engines.postgres import address, documents, entries, live
 from turnkeeper.store.engines.postgres import words as word_index
 from turnkeeper.store.engines.postgres.connection import (
     OUTCOME_S,
@@ -21,6 +21,7 @@ from turnkeeper.store.engines.postgres.connection import (
     disconnect,
     is_starting,
 )
+from turnkeeper.store.engines.postgres.listener import Listener
 from turnkeeper.store.engines.postgres.read import PostgresReader
 from turnkeeper.store.engines.postgres.schema import SCHEMA, Layout, migrate
 from turnkeeper.store.engines.postgres.write import WriteConnection
@@ -36,12 +37,13 @@ class PostgresEngine:
     """A store in one schema of a Postgres database. Create it with ``PostgresEngine.open``."""
 
     name = "postgres"
+    message_bytes_max = live.MESSAGE_BYTES_MAX
 
     def __init__(self, database: Database, connection: Connection) -> None:
         self._database = database
         writer = urandom(16)
         self._writer = Writer(WriteConnection(database, writer), "postgres", database.address.shown)
-        self._listener = news.Listener(database, writer)
+        self._listener = Listener(database, writer)
         self._reader = PostgresReader(database)
         self._reader.offer(connection)
 
@@ -161,6 +163,18 @@ class PostgresEngine:
     def watch(self, heard: Callable[[Collection[str] | None], None]) -> Callable[[], None]:
         """See Watched.watch."""
         return self._listener.watch(heard)
+
+    def is_heard(self) -> bool:
+        """See Messenger.is_heard."""
+        return self._listener.is_heard()
+
+    def send(self, messages: Sequence[str]) -> int:
+        """See Messenger.send."""
+        return self._listener.send(messages)
+
+    def hear(self, heard: Callable[[Sequence[str]], None]) -> Callable[[], None]:
+        """See Messenger.hear."""
+        return self._listener.hear(heard)
 
     async def inspect(self) -> dict[str, str | int | list[str]]:
         """See Engine.inspect."""
