@@ -49,9 +49,7 @@ def overlapping(found: Iterable[Found]) -> Callable[[int, int], bool]:
     return overlaps
 
 
-def going_on(
-    texts: Sequence[str], whole: Iterable[Found], alone: Callable[[str], Iterable[Found]]
-) -> Iterator[Found]:
+def going_on(texts: Sequence[str], whole: Iterable[Found], alone: Callable[[str], Iterable[Found]]) -> Iterator[Found]:
     """Of what is found in all texts joined, what does not merely seem to go on in the next text.
 
     A token has no end of its own. One that is whole at the end of a text would take the first word of the next text
@@ -63,10 +61,10 @@ def going_on(
         index = bisect_right(ends, one.start)
         end = ends[index]
         begin = end - len(texts[index])
-        if one.end > end and _WORD.fullmatch(together, end, one.end):
-            if any((found.start + begin, found.end + begin) == (one.start, end) for found in alone(texts[index])):
-                continue
-        yield one
+        is_word = one.end > end and _WORD.fullmatch(together, end, one.end) is not None
+        own = alone(texts[index]) if is_word else ()
+        if not any((found.start + begin, found.end + begin) == (one.start, end) for found in own):
+            yield one
 
 
 def crossing(texts: Sequence[str], whole: Iterable[Found]) -> list[list[Span]]:

@@ -98,8 +98,8 @@ def _link_end(
     options: Any,  # The type of the library.
     env: MutableMapping[str, Any],
 ) -> str:
-    """The end of a link. Its host stands before it if the text names another one, or one with letters of other scripts."""
-    begin = max(place for place in range(index) if tokens[place].type == "link_open")
+    """The end of a link. Its host stands before it if the text names another one, or if it is in punycode."""
+    begin = next(place for place in range(index - 1, -1, -1) if tokens[place].type == "link_open")
     host = urlsplit(str(tokens[begin].attrGet("href"))).netloc.rpartition("@")[2].lower()
     match = _NAMED_HOST.match("".join(one.content for one in tokens[begin + 1 : index]))
     named = match[1].lower() if match is not None else None
