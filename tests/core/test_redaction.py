@@ -76,6 +76,32 @@ def test_what_was_found_once_by_its_place_is_masked_wherever_it_occurs() -> None
     assert not redactor.has_news
 
 
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+
+
+@pytest.mark.parametrize(
+    ("texts", "masked"),
+    [
+        (["it is " + JWT, "Important: do not deploy"], ["it is [token 1]", "Important: do not deploy"]),
+        (["it is ghp_" + "a1B2" * 9, "then"], ["it is [api-key 1]", "then"]),
+        (["it is ghp_" + "a1B2" * 6, "a1B2" * 3 + " then"], ["it is [api-key 1]", " then"]),
+        (["it is ghp_a1B2", "a1B2" * 8 + " then"], ["it is [api-key 1]", " then"]),
+    ],
+)
+def test_the_first_word_of_a_text_after_a_secret_is_kept_and_the_rest_of_a_secret_is_not(
+    texts: list[str], masked: list[str]
+) -> None:
+    redactor = Redactor()
+    assert redactor.texts(texts) == masked
+    redactor.learn()
+    assert redactor.texts(texts) == masked
+
+
+def test_a_known_value_that_goes_on_in_the_next_text_is_masked_whole() -> None:
+    redactor = Redactor([KnownSecret(kind="env-file", value="a1b2c3d4e5horse")])
+    assert redactor.texts(["password=a1b2c3d4e5", "horse then"]) == ["password=[env-file 1]", " then"]
+
+
 def test_home_and_project_have_names_of_their_own() -> None:
     redactor = Redactor(
         [

@@ -117,6 +117,22 @@ def test_a_hostile_message_becomes_a_harmless_article(text: str) -> None:
     check(made.html)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[https://good.example/x](http://evil.example/bad)", "https://good.example/x (evil.example)"),
+        ("[good.example](https://good.example@evil.example:8080/)", "good.example (evil.example:8080)"),
+        ("<https://xn--pple-43d.com>", "https://\u0430pple.com (xn--pple-43d.com)"),
+        ("[pay here](https://xn--pple-43d.com)", "pay here (xn--pple-43d.com)"),
+        ("[**good.example**](https://GOOD.example/x)", "<strong>good.example</strong>"),
+        ("[the report](https://good.example/x)", "the report"),
+        ("[mail](mailto:ada@good.example)", "mail"),
+    ],
+)
+def test_a_link_that_names_another_host_says_where_it_leads(text: str, shown: str) -> None:
+    assert re.sub(r"</?(?:p|a)\b[^>]*>", "", markdown(text)).strip() == shown
+
+
 def test_what_a_terminal_obeys_is_not_seen() -> None:
     assert seen("a\x1b]0;title\x07b\x1b[31mred\x1b[0m\x00\u202ec") == "abred\ufffd\ufffdc"
 

@@ -34,7 +34,9 @@ HOSTILE = (
     "\x1b]0;title\x07\x1b[2J\x1b[31mred\x1b[0m \x1b]8;;http://192.0.2.1\x07click\x1b]8;;\x07",
     "| a | b |\n|---|---|\n" + "| x | y |\n" * 2000,
     "Waiting for you\n\n**Permission** `rm -rf /`\n\n[Allow once](https://192.0.2.1/yes)",
+    "\n" * 400_000 + "end",
     "[https://good.example](https://evil.example/login)",
+    "https://xn--pple-43d.com",
 )
 
 

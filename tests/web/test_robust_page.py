@@ -68,6 +68,49 @@ def test_a_link_that_names_another_host_says_where_it_leads(hostile: tuple[Serve
     assert tab.run(f"{found}.rel") == "noopener noreferrer"
 
 
+def test_a_host_with_letters_that_look_like_others_is_told(hostile: tuple[Served, str], tab: Tab) -> None:
+    served, made = hostile
+    tab.go(f"{served.url}/s/{made}")
+    found = "[...document.querySelectorAll('.prose a')].find(one => one.href.includes('xn--'))"
+    tab.until(f"Boolean({found})")
+    assert tab.run(f"{found}.innerText") == "https://\u0430pple.com (xn--pple-43d.com)"
+
+
+def test_a_long_escape_sequence_without_an_end_does_not_freeze_the_page(tab: Tab, served: Served) -> None:
+    tab.go(served.url)
+    output = r"'\u001b[' + '!'.repeat(400_000) + '\u0000' + 'end'"
+    assert tab.run(f"import('/web/ansi.js').then(ansi => ansi.pieces({output}).at(-1).text)") == "end"
+
+
+def test_older_rows_that_come_in_are_not_counted_as_new(tab: Tab, served: Served) -> None:
+    tab.go(served.url)
+    tab.run(
+        "Promise.all([import('/web/html.js'), import('/web/feed.js')]).then(([{html, render}, {Feed}]) => {"
+        " const rows = (first, end) => Array.from({length: end - first}, (_, nth) => ({id: `row-${first + nth}`}));"
+        " const row = (one) => html`<p>${one.id}</p>`;"
+        " const box = document.body; box.replaceChildren();"
+        " window.show = (first, end) => render(html`<div style=${{height: '100px', display: 'grid'}}>"
+        "<${Feed} rows=${rows(first, end)} row=${row} guess=${() => 50} handle=${(feed) => { window.feed = feed; }} />"
+        "</div>`, box); show(900, 1000); })"
+    )
+    tab.until("window.feed?.box.scrollHeight > window.feed?.box.clientHeight")
+    tab.run("window.feed.leave()")
+    tab.until("document.querySelector('.pill')?.innerText === 'To the end ↓'")
+    tab.run("show(0, 1000)")
+    tab.until("window.feed.props.rows.length === 1000")
+    assert tab.run("document.querySelector('.pill').innerText") == "To the end ↓"
+    tab.run("show(0, 1002)")
+    tab.until("document.querySelector('.pill').innerText === '2 new below ↓'")
+
+
+def test_prompts_that_the_outline_leaves_out_are_shown_on_request(long: tuple[Served, str], tab: Tab) -> None:
+    served, made = long
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelectorAll('.outline li').length === 300")
+    tab.click(".outline button", "300 earlier prompts")
+    tab.until("document.querySelectorAll('.outline li').length === 600")
+
+
 def test_ten_thousand_messages_are_scrolled_with_few_of_them_on_the_page(long: tuple[Served, str], tab: Tab) -> None:
     served, made = long
     tab.go(f"{served.url}/s/{made}")

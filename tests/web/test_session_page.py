@@ -96,6 +96,19 @@ def test_after_a_refusal_the_next_prompt_is_answered(tab: Tab, served: Served, p
     says(tab, "Said after all.")
 
 
+def test_the_buttons_below_a_long_command_are_in_the_window(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, f"[[bash true {'some line of text; ' * 300}]] [[text All done.]]")
+    tab.shows("Waiting for you")
+    assert tab.run(
+        "[...document.querySelectorAll('.ask-buttons button')].map(one => one.getBoundingClientRect())"
+        ".every(one => one.top > 0 && one.bottom <= innerHeight)"
+    )
+    tab.click(".ask button", "Refuse")
+    tab.until("!document.querySelector('.ask')")
+
+
 def test_a_question_is_answered(tab: Tab, served: Served, project: Path) -> None:
     made = session(served, project)
     options = [{"label": "2025", "description": "old"}, {"label": "2026", "description": "new"}]
@@ -103,6 +116,7 @@ def test_a_question_is_answered(tab: Tab, served: Served, project: Path) -> None
     tab.go(f"{served.url}/s/{made}")
     prompt(tab, f"[[tool question {json.dumps(asked)}]] [[text Thank you.]]")
     tab.shows("Which table?")
+    tab.until("document.querySelector('.call-subject')?.innerText === 'Which table?'")
     tab.click(".option", "2026")
     tab.click(".option input")
     tab.click(".option", "2026")

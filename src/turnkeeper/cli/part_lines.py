@@ -85,7 +85,7 @@ def subject(part: ToolPart) -> str:
     """The title of a call, or its most important argument."""
     state = part.state
     given = state.input
-    title = state.title if isinstance(state, ToolCompleted | ToolRunning) else None
+    title = given_title(part)
     match part.tool:
         case "bash":
             return str(given.get("command", "")) or title or ""
@@ -99,10 +99,21 @@ def subject(part: ToolPart) -> str:
     return title or arguments(given)
 
 
+def given_title(part: ToolPart) -> str | None:
+    """The title that a tool gave to a call, if it says more than the name of the tool."""
+    title = part.state.title if isinstance(part.state, ToolCompleted | ToolRunning) else None
+    return title if title != part.tool else None
+
+
 def arguments(given: JsonObject) -> str:
-    """The only argument of a call, or all of them as JSON."""
+    """The first question that a call asks, its only argument, or all of them as JSON."""
+    match given:
+        case {"questions": [{"question": str(first)}, *_]}:
+            return first
+    if len(given) == 1 and isinstance(only := next(iter(given.values())), str):
+        return only
     if len(given) == 1:
-        return str(next(iter(given.values())))
+        return json.dumps(only, ensure_ascii=False, default=str)
     return json.dumps(given, ensure_ascii=False, default=str) if given else ""
 
 

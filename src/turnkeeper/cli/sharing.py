@@ -1,6 +1,8 @@
 """Commands that show what a redaction masks, share sessions and withdraw links."""
 
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -9,10 +11,10 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import OK, UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, confirm, note
+from turnkeeper.cli.output import Confirms, answer, asked, note
 from turnkeeper.cli.screen import Screen, harmless, plural, show
 from turnkeeper.core.sharing import EXPIRES_S
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.refusal import Forbidden, NotFound
 from turnkeeper.text.duration import parse_duration
 
 if TYPE_CHECKING:
@@ -132,18 +134,29 @@ async def share_one(
     yes: bool,
     include: tuple[str, ...] | None = None,
     expires_s: float | None = EXPIRES_S,
+    confirms: Confirms | None = None,
 ) -> "ShareLink":
-    """Show what is masked, ask, and share a session. Raises Forbidden without a yes."""
-    screen = Screen.of(sys.stderr)
-    show(report_lines(screen, await tk.redactions(session_id)), to=sys.stderr)
-    if not yes:
-        confirm(
-            "Make a public link to the rest?",
-            no_terminal="a link is public, so somebody must agree to it; look at the report above and add --yes to "
-            f"`turnkeeper session share {session_id}`",
-            refused="nothing was shared",
-        )
+    """Show what is masked, ask, and share a session. ``confirms`` asks, by default on the terminal.
+
+    Raises Forbidden without a yes.
+    """
+    report = report_lines(Screen.of(sys.stderr), await tk.redactions(session_id))
+    if yes:
+        show(report, to=sys.stderr)
+    elif not await (confirms or partial(_asked, session_id))(report.split("\n"), "Make a public link to the rest?"):
+        raise Forbidden("nothing was shared")
     return await tk.share(session_id, include=include, expires_s=expires_s)
+
+
+async def _asked(session_id: str, lines: Sequence[str], question: str) -> bool:
+    """Ask on the terminal. Raises Forbidden without one, with the command that does not ask."""
+    if sys.stdin.isatty():
+        return await asked(lines, question)
+    show("\n".join(lines), to=sys.stderr)
+    raise Forbidden(
+        "a link is public, so somebody must agree to it; look at the report above and add --yes to "
+        f"`turnkeeper session share {session_id}`"
+    )
 
 
 async def shared_by_itself(tk: "Turnkeeper | Client", made: "Session") -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from turnkeeper.cli.part_lines import arguments, source_lines, took
+from turnkeeper.cli.part_lines import arguments, given_title, source_lines, took
 from turnkeeper.cli.request_lines import permission_wait, question_wait
 from turnkeeper.cli.screen import Screen, harmless, one_line
 from turnkeeper.core.lowering import partial_output
@@ -128,9 +128,8 @@ def _tool(screen: Screen, part: ToolPart) -> Iterator[str]:
             icon, style, end = "●", "yellow", "running"
         case ToolPending():
             icon, style, end = "○", "dim", "pending"
-    title = state.title if isinstance(state, ToolCompleted | ToolRunning) else None
     mark = f"{screen.paint(icon, style)} {screen.paint(harmless(part.tool), 'cyan')}"
-    yield _line(screen, mark, title or arguments(state.input), end)
+    yield _line(screen, mark, given_title(part) or arguments(state.input), end)
     if isinstance(state, ToolCompleted):
         yield from _output(screen, state.output)
     elif isinstance(state, ToolError):

@@ -13,7 +13,7 @@ from json import dumps
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-from turnkeeper.core.spans import Span, crossing, joined, overlapping
+from turnkeeper.core.spans import Span, crossing, going_on, joined, overlapping
 from turnkeeper.model.redaction import KnownSecret, MaskedKind, RedactionReport
 from turnkeeper.model.value import Json
 from turnkeeper.text.encoded_runs import runs
@@ -125,11 +125,16 @@ class Redactor:
 
     def texts(self, texts: Sequence[str], place: str = "", *, is_env: bool = False) -> list[str]:
         """Texts that follow one another, with their secrets masked, also one that goes on in the next text."""
-        over = crossing(texts, self._plain("".join(texts))) if len(texts) > 1 else [[]]
+        over = crossing(texts, self._over(texts)) if len(texts) > 1 else [[]]
         return [
             self._masked(text, self._found(text, place, is_env), carried, place)
             for text, carried in zip(texts, over, strict=True)
         ]
+
+    def _over(self, texts: Sequence[str]) -> list[Found]:
+        """What is found in texts that are read as one."""
+        together = "".join(texts)
+        return [*self._values(together), *going_on(texts, self._shapes(together), self._shapes)]
 
     def _field(self, owner: Mapping[str, Json], key: object, value: Json, place: str, is_env: bool) -> Json:
         name = key if isinstance(key, str) else ""
@@ -156,9 +161,15 @@ class Redactor:
         return found
 
     def _plain(self, text: str) -> Iterator[Found]:
+        yield from self._values(text)
+        yield from self._shapes(text)
+
+    def _values(self, text: str) -> Iterator[Found]:
         if self._pattern is not None:
             for match in self._pattern.finditer(text):
                 yield Found(match.start(), match.end(), self._meant[match[0]].kind)
+
+    def _shapes(self, text: str) -> Iterator[Found]:
         yield from shapes_in(text)
         if "ome/" in text or "sers" in text:
             for match in _OTHER_HOME.finditer(text):

@@ -1,11 +1,15 @@
 """Spans: pieces of a text that are to be masked, joined where they overlap and carried over the end of a text."""
 
+import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turnkeeper.text.secret_shapes import Found
+
+_WORD: Final = re.compile(r"(?:[A-Z]?[a-z]+(?:-[a-z]+)*|[AI])[.,:;!?]*")
+"""A plain word, as a sentence begins with it."""
 
 
 class Span(NamedTuple):
@@ -43,6 +47,24 @@ def overlapping(found: Iterable[Found]) -> Callable[[int, int], bool]:
         return before > 0 and furthest[before - 1] > start
 
     return overlaps
+
+
+def going_on(texts: Sequence[str], whole: Iterable[Found], alone: Callable[[str], Iterable[Found]]) -> Iterator[Found]:
+    """Of what is found in all texts joined, what does not merely seem to go on in the next text.
+
+    A token has no end of its own. One that is whole at the end of a text would take the first word of the next text
+    with it; what ``alone`` finds in that text tells. A rest that is no plain word is taken for one of a split secret.
+    """
+    ends = list(accumulate(map(len, texts)))
+    together = "".join(texts)
+    for one in whole:
+        index = bisect_right(ends, one.start)
+        end = ends[index]
+        begin = end - len(texts[index])
+        is_word = one.end > end and _WORD.fullmatch(together, end, one.end) is not None
+        own = alone(texts[index]) if is_word else ()
+        if not any((found.start + begin, found.end + begin) == (one.start, end) for found in own):
+            yield one
 
 
 def crossing(texts: Sequence[str], whole: Iterable[Found]) -> list[list[Span]]:

@@ -196,7 +196,7 @@ async def share(chat: Chat, argument: str) -> None:
     if argument not in ("", "--yes"):
         raise UsageError("/share goes alone, or as `/share --yes` to be asked nothing")
     async with chat.place.alone():
-        link = await sharing.share_one(chat.tk, session_id, yes=argument == "--yes")
+        link = await sharing.share_one(chat.tk, session_id, yes=argument == "--yes", confirms=chat.place.confirms)
     chat.note(f"{link.url}\n{sharing.hint(link)}")
 
 

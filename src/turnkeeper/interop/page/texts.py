@@ -5,6 +5,7 @@ from collections.abc import MutableMapping, Sequence
 from functools import cache
 from html import escape
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -25,6 +26,8 @@ _UNSHOWN: Final = {
 }
 """Characters that cannot be seen or that turn the direction of a text, with a visible mark in their place."""
 _LINK: Final = re.compile(r"https?://|mailto:", re.I)
+_NAMED_HOST: Final = re.compile(r"\s*(?:https?://)?((?:[^\W_]|-)+(?:\.(?:[^\W_]|-)+)+)", re.I)
+"""The host that the text of a link begins with."""
 
 
 def markdown(text: str) -> str:
@@ -71,6 +74,7 @@ def _parser() -> MarkdownIt:
     # The parser refuses what begins with `javascript:` and the like. A list of what is allowed is shorter and safer.
     parser.validateLink = lambda url: _LINK.match(url) is not None  # type: ignore[method-assign] # Made to be replaced.
     parser.add_render_rule("link_open", _link)
+    parser.add_render_rule("link_close", _link_end)
     for cell in ("th_open", "td_open"):
         parser.add_render_rule(cell, _cell)
     return parser
@@ -85,6 +89,22 @@ def _link(
 ) -> str:
     tokens[index].attrSet("rel", "noopener noreferrer nofollow")
     return str(renderer.renderToken(tokens, index, options, env))
+
+
+def _link_end(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: Any,  # The type of the library.
+    env: MutableMapping[str, Any],
+) -> str:
+    """The end of a link. Its host stands before it if the text names another one, or if it is in punycode."""
+    begin = next(place for place in range(index - 1, -1, -1) if tokens[place].type == "link_open")
+    host = urlsplit(str(tokens[begin].attrGet("href"))).netloc.rpartition("@")[2].lower()
+    match = _NAMED_HOST.match("".join(one.content for one in tokens[begin + 1 : index]))
+    named = match[1].lower() if match is not None else None
+    is_other = named is not None or host.startswith("xn--") or ".xn--" in host
+    return f" ({escape(host)})</a>" if host and is_other and named != host else "</a>"
 
 
 def _cell(

@@ -2,7 +2,8 @@
 
 const SEQUENCE =
   // CSI, OSC and other strings up to their end, two-character escapes, and lone control characters.
-  /\u001b\[([0-9;:?<=>!]*)([ -/]*)([@-~])|\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\|$)|\u001b[ -/]*[0-~]?|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u001c-\u001f\u007f\u0080-\u009f]/g;
+  // No character may belong to two neighbouring repetitions: every way to divide a long run would be tried.
+  /\u001b\[([0-9;:?<=>]*)([ -/]*)([@-~])|\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\|$)|\u001b[ -/]*[0-~]?|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u001c-\u001f\u007f\u0080-\u009f]/g;
 
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 

@@ -47,10 +47,12 @@ function Permission({ request, isChild, openSession }) {
   return html`<section class="ask" role="group" aria-label=${`Permission for ${request.permission}`} onKeyDown=${pressed}>
     <header><span class="ask-word">Waiting for you</span><b>${spelt(request.permission)}</b>
       ${isChild && openSession && html`<button class="link" onClick=${() => openSession(request.sessionID)}>in a child session</button>`}</header>
+    <div class="ask-body" tabindex="0" role="group" aria-label="What is asked for">
     <pre class="ask-text" tabindex="0">${spelt(command)}</pre>
     ${metadata.command && request.patterns.length > 0 && html`<p class="note">Asked for: ${request.patterns.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `)}</p>`}
     ${typeof metadata.diff === "string" && html`<${Diff} patch=${metadata.diff} label="Changes that are asked for" />`}
     ${request.always.length > 0 && html`<p class="note">“Always” allows ${request.always.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `)} in this project.</p>`}
+    </div>
     ${error && html`<${Problem} error=${error} />`}
     <div class="ask-buttons">
       <button class="primary" disabled=${isSending} onClick=${() => reply("once")}>Allow once <kbd>y</kbd></button>
@@ -76,6 +78,7 @@ function Questions({ request, isChild, openSession }) {
   return html`<section class="ask" role="group" aria-label="Question of the model">
     <header><span class="ask-word">Waiting for you</span><b>question</b>
       ${isChild && openSession && html`<button class="link" onClick=${() => openSession(request.sessionID)}>in a child session</button>`}</header>
+    <div class="ask-body" tabindex="0" role="group" aria-label="What is asked">
     ${request.questions.map((one, nth) => html`<fieldset key=${nth}>
       <legend>${spelt(one.question)}</legend>
       ${one.options.map((option) => html`<label class="option" key=${option.label}>
@@ -85,6 +88,7 @@ function Questions({ request, isChild, openSession }) {
       ${one.custom !== false && html`<input class="option-own" placeholder="Another answer" aria-label=${`Another answer to: ${one.question}`} value=${typed[nth]}
         onInput=${(event) => type((before) => before.with(nth, event.target.value))} />`}
     </fieldset>`)}
+    </div>
     ${error && html`<${Problem} error=${error} />`}
     <div class="ask-buttons">
       <button class="primary" disabled=${isSending || !isReady} onClick=${() => send(`/question/${request.id}/reply`, { answers })}>Answer</button>

@@ -14,9 +14,12 @@ export function subject({ tool, state }) {
   if (tool === "bash") return String(input.command ?? state.title ?? "");
   if (tool === "grep" || tool === "glob") return `${input.pattern ?? ""}${input.path ? ` in ${shortPath(input.path)}` : ""}`;
   if (/^(read|write|edit|multiedit)$/.test(tool)) return String(state.title || shortPath(input.filePath ?? input.path ?? ""));
-  if (state.title) return String(state.title);
+  if (state.title && state.title !== tool) return String(state.title);
+  const asked = Array.isArray(input.questions) ? input.questions[0]?.question : null;
+  if (typeof asked === "string") return asked;
   const values = Object.values(input);
-  return values.length === 1 ? String(values[0]) : values.length ? JSON.stringify(input) : "";
+  if (values.length === 1) return typeof values[0] === "string" ? values[0] : JSON.stringify(values[0]);
+  return values.length ? JSON.stringify(input) : "";
 }
 
 function result({ tool, state }) {
@@ -71,7 +74,7 @@ function CallBody({ part, held, tools }) {
   const running = state.status === "running" ? state.metadata?.output : null;
   const child = state.metadata?.sessionId ?? state.metadata?.sessionID;
   return html`<div class="call-body">
-    ${tool === "bash" ? html`<${Code} text=${String(state.input?.command ?? "")} language="bash" />` : !diff && html`<${Input} input=${state.input} />`}
+    ${tool === "bash" ? html`<${Code} text=${spelt(state.input?.command ?? "")} language="bash" />` : !diff && html`<${Input} input=${state.input} />`}
     ${held && html`<p class="note">
       ${held.state === "pruned" ? "The model is not shown this output any more." : "The model was shown the beginning and the end of this output."} ${" "}
       ${tools.recall && html`<button class="link" onClick=${() => tools.recall(held.handle)}>Show all ${plural(held.chars, "character")}</button>`}

@@ -13,7 +13,7 @@ export class Feed extends Component {
     this.isFollowing = props.follow ?? true;
     this.anchor = null;
     this.width = 0;
-    this.seen = 0;
+    this.seen = null;
     this.observer = new ResizeObserver(() => this.measure());
   }
 
@@ -48,7 +48,7 @@ export class Feed extends Component {
   leave() {
     if (!this.isFollowing || this.box.scrollHeight <= this.box.clientHeight) return;
     this.isFollowing = false;
-    this.seen = this.props.rows.length;
+    this.seen = this.props.rows.at(-1)?.id;
     this.setAnchor();
     this.forceUpdate();
   }
@@ -67,7 +67,7 @@ export class Feed extends Component {
     const place = this.props.rows.findIndex((row) => row.id === id);
     if (place < 0) return false;
     this.isFollowing = false;
-    this.seen = this.props.rows.length;
+    this.seen = this.props.rows.at(-1)?.id;
     this.anchor = { id, offset: this.box.clientHeight / 3 };
     this.setState(this.around(place), () => {
       this.settle();
@@ -187,7 +187,9 @@ export class Feed extends Component {
     const last = Math.min(this.state.last, rows.length - 1);
     const above = rows.slice(0, first).reduce((sum, one) => sum + this.height(one), 0);
     const below = rows.slice(last + 1).reduce((sum, one) => sum + this.height(one), 0);
-    const news = this.isFollowing ? 0 : Math.max(0, rows.length - this.seen);
+    // Counted from the last row that was seen: older rows may come in at the beginning meanwhile.
+    const seen = this.isFollowing ? -1 : rows.findLastIndex((one) => one.id === this.seen);
+    const news = seen < 0 ? 0 : rows.length - 1 - seen;
     return html`<div class="feed-frame">
       <div class="feed" ref=${(box) => { this.box = box; }} tabindex="0" role="feed" aria-label=${label} aria-busy=${isBusy ? "true" : "false"}>
         <div class="feed-rows">

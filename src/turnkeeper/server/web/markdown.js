@@ -28,9 +28,10 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     node.setAttribute("rel", "noopener noreferrer");
     node.setAttribute("target", "_blank");
     const host = hostOf(address);
-    // A text that names another host than the link leads to is corrected.
-    const named = /^\s*(?:https?:\/\/)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)/i.exec(node.textContent)?.[1];
-    if (host && named && named.toLowerCase() !== host.toLowerCase()) node.append(` (${host})`);
+    // A text that names another host than the link leads to is corrected. A host with letters that look like others is told.
+    const named = /^\s*(?:https?:\/\/)?([\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+)/iu.exec(node.textContent)?.[1].toLowerCase();
+    const isUnclear = /(?:^|\.)xn--/.test(host) && named !== host;
+    if (host && (isUnclear || (named && named !== host.toLowerCase()))) node.append(` (${host})`);
   }
 });
 

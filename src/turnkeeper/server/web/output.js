@@ -16,9 +16,16 @@ export function ending(text, lines = LINES_SHOWN, chars = CHARS_SHOWN) {
   return { text: kept, hidden: hidden ? hidden.split("\n").length : 0 };
 }
 
+/** A text without the line breaks at its end. A pattern would look at each run of them again from every place in it. */
+function withoutEnd(text) {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === "\n") end -= 1;
+  return text.slice(0, end);
+}
+
 export function Output({ text, label = "Output" }) {
   const [isWhole, setWhole] = useState(false);
-  const clean = text.replace(/\r\n?/g, "\n").replace(/\n+$/, "");
+  const clean = withoutEnd(text.replace(/\r\n?/g, "\n"));
   const end = ending(clean);
   const shown = isWhole ? clean.slice(0, CHARS_MAX) : end.text;
   return html`<div class="output">

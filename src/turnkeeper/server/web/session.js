@@ -266,9 +266,13 @@ export function ConnectionState({ connection, live }) {
   return html`<span class="line line-bad" role="status">connection lost${live?.state ? `; complete up to event ${whole(live.state.seq)}` : ""} <${Ticking} since=${connection.since} /> <button class="link" onClick=${() => connection.retry()}>Try now</button></span>`;
 }
 
+const OUTLINE_ROWS = 300; // As many prompts are listed at once.
+
 function OutlineList({ rows, show }) {
   const prompts = rows.filter((row) => row.role === "user" || row.role === "summary" || row.error);
-  return html`<ol>${prompts.slice(-300).map((row) => html`<li key=${row.id}><button class=${`outline-${row.error ? "error" : row.role}`} onClick=${() => show(row.id)}><span class="dim">${time(row.time)}</span> ${row.error ? `× ${row.error.replace("Message", "")}` : row.role === "summary" ? "◇ summary" : spelt(row.title ?? "") || "prompt"}</button></li>`)}</ol>`;
+  const [size, setSize] = useState(OUTLINE_ROWS);
+  return html`${prompts.length > size && html`<button class="quiet" onClick=${() => setSize(size + OUTLINE_ROWS)}>Show ${plural(Math.min(OUTLINE_ROWS, prompts.length - size), "earlier prompt")}</button>`}
+    <ol>${prompts.slice(-size).map((row) => html`<li key=${row.id}><button class=${`outline-${row.error ? "error" : row.role}`} onClick=${() => show(row.id)}><span class="dim">${time(row.time)}</span> ${row.error ? `× ${row.error.replace("Message", "")}` : row.role === "summary" ? "◇ summary" : spelt(row.title ?? "") || "prompt"}</button></li>`)}</ol>`;
 }
 
 /** Says in words, and seldom, what others see. */
@@ -285,7 +289,7 @@ function Announcer({ live, connection }) {
     before.current.status = status;
   }, [status]);
   useStore(connection);
-  return html`<div class="sr"><div role="status">${connection.state === "waiting" ? "The connection is lost." : said}</div><div role="alert">${asks ? `${plural(asks, "request")} wait for you.` : ""}</div></div>`;
+  return html`<div class="sr"><div role="status">${connection.state === "waiting" ? "The connection is lost." : said}</div><div role="alert">${asks ? `${plural(asks, "request")} ${asks === 1 ? "waits" : "wait"} for you.` : ""}</div></div>`;
 }
 
 function Search({ id, onClose, show }) {

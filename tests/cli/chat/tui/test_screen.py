@@ -165,6 +165,22 @@ async def test_an_undo_that_is_not_agreed_to_changes_nothing(shop: Shop) -> None
         assert "60" in (shop.project / "tides.py").read_text()
 
 
+async def test_a_link_is_asked_for_in_a_dialog_and_made_after_a_yes(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("write notes.txt: password=hunter2hunter2")
+        await seen.until(lambda: (shop.project / "notes.txt").exists())
+        await seen.rests()
+        await seen.pilot.press("ctrl+x", "s")
+        await seen.until(lambda: isinstance(seen.app.screen, Agreement))
+        assert "password (1 different)" in str(seen.app.screen.query(Static).first().render())
+        await seen.pilot.press("n")
+        await seen.until(lambda: any("nothing was shared" in text for text in seen.texts("note")))
+        await seen.pilot.press("ctrl+x", "s")
+        await seen.until(lambda: isinstance(seen.app.screen, Agreement))
+        await seen.pilot.press("y")
+        await seen.until(lambda: any("Who has this link can read the session" in text for text in seen.texts("note")))
+
+
 async def test_help_lists_every_key_and_command(shop: Shop) -> None:
     async with driven(shop) as seen:
         await seen.pilot.press("f1")
