@@ -195,7 +195,8 @@ class Conversation(Chat):
         await self._begin(given)
 
     async def command(self, called: CalledCommand) -> None:
-        """Send a command of the directory to the idle session."""
+        """Send a command of the directory to the idle session. Its agent answers it alone, not what is said later."""
+        self.agent_of_session = None
         await self._begin(called.prompt(Prompt(parts=(), agent=self.agent, model=self.model)), called)
 
     async def _begin(self, given: Prompt, called: CalledCommand | None = None) -> None:
@@ -280,6 +281,7 @@ class Conversation(Chat):
             shows_summary=shows_summary,
             stop=self._stop,
             insists=lambda: not self._is_prompted_meanwhile,  # That prompt is to be answered.
+            told=self.follow,
         )
 
     async def _goes_on(self) -> bool:
