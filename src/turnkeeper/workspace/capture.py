@@ -1,8 +1,8 @@
 """Capture: brings the index of a shadow repository up to date with the files, and makes a tree of it.
 
-Only names that git reports as changed or new are looked at. Left out are own places, ignored files, large files that the
-project's repository does not track, nested repositories, and what is neither a file nor a link. A file that was captured before
-and cannot be captured now (it is unreadable, or has become too large) stays in the tree as it was.
+Only names that git reports as changed or new are looked at. Left out are own places, ignored files, large files that
+the project's repository does not track, nested repositories, and what is neither a file nor a link. A file that was
+captured before and cannot be captured now (it is unreadable, or has become too large) stays in the tree as it was.
 """
 
 import os
@@ -133,7 +133,9 @@ class Capture:
     def _rules(self, shadow: ShadowGit) -> bytes:
         rules = shadow_seed.ignore_rules(shadow.place, self.settings(shadow))
         own = [b"/" + _escaped(name) + b"\n" for name in self._own.names]
-        return rules + b"".join([*own, *(b"/" + _escaped(one) + b"/\n" for one in sorted(filter(None, self._left_out)))])
+        return rules + b"".join(
+            [*own, *(b"/" + _escaped(one) + b"/\n" for one in sorted(filter(None, self._left_out)))]
+        )
 
     def _write_rules(self, shadow: ShadowGit) -> bool:
         """Take over the rules for ignored files; whether files that were captured may be ignored now."""
