@@ -122,6 +122,10 @@ if TYPE_CHECKING:
     from turnkeeper.model.session import FileDiff as FileDiff
     from turnkeeper.model.session import Session as Session
     from turnkeeper.model.session import Tokens as Tokens
+    from turnkeeper.model.status import Status as Status
+    from turnkeeper.model.status import StatusBusy as StatusBusy
+    from turnkeeper.model.status import StatusIdle as StatusIdle
+    from turnkeeper.model.status import StatusRetrying as StatusRetrying
     from turnkeeper.model.stream import StreamEvent as StreamEvent
     from turnkeeper.model.todo import Todo as Todo
     from turnkeeper.providers.custom import provider as provider
@@ -189,6 +193,7 @@ _PLACES = {
     ),
     "turnkeeper.model.restore": "FileEdit FileRestore FileState Reverted",
     "turnkeeper.model.session": "FileDiff Session Tokens",
+    "turnkeeper.model.status": "Status StatusBusy StatusIdle StatusRetrying",
     "turnkeeper.model.stream": "StreamEvent",
     "turnkeeper.model.todo": "Todo",
     "turnkeeper.providers.custom": "provider",
@@ -277,14 +282,16 @@ def open_sync(
     return open_blocking(opening)
 
 
-def __getattr__(name: str) -> object:
-    """A public name, loaded when it is asked for, so that importing the package stays fast."""
-    from importlib import import_module
+if not TYPE_CHECKING:  # A type checker would take any misspelt name for one that is loaded here.
 
-    for place, names in _PLACES.items():
-        if name in names.split():
-            return getattr(import_module(place), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """A public name, loaded when it is asked for, so that importing the package stays fast."""
+        from importlib import import_module
+
+        for place, names in _PLACES.items():
+            if name in names.split():
+                return getattr(import_module(place), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from turnkeeper.mint import Mint
 from turnkeeper.model.notification import AnyNotification
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.store import keys
-from turnkeeper.store.engine import Engine
+from turnkeeper.store.engine import Engine, OnDisk
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.queries import Queries
@@ -195,8 +195,9 @@ async def look(
     bus: Bus[AnyNotification] = Bus()
     mint = mint or Mint()
     try:
+        places = engine.places if isinstance(engine, OnDisk) else ()
         journal = Journal(engine, mint, bus.publish, lambda: bus.subscribers > 0, bus.publish)
-        opened = Store(engine, journal, Queries(engine), mint)
+        opened = Store(engine, journal, Queries(engine), mint, places)
         if engine.name == "files":
             await _adopt(opened)
         yield Turnkeeper(opened, bus, Path(directory or Path.cwd()), settings, environ)

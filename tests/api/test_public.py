@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import turnkeeper
 
 SOURCE = Path(turnkeeper.__file__)
@@ -12,7 +14,7 @@ SOURCE = Path(turnkeeper.__file__)
 
 def test_the_table_of_public_names_is_what_the_type_checker_sees() -> None:
     tree = ast.parse(SOURCE.read_text("utf-8"))
-    [checked] = [node for node in tree.body if isinstance(node, ast.If)]
+    [checked] = [node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name)]
     seen = {
         alias.name: node.module
         for node in checked.body
@@ -29,6 +31,18 @@ def test_every_public_name_can_be_loaded() -> None:
     for name in turnkeeper.__all__:
         assert getattr(turnkeeper, name) is not None
     assert set(turnkeeper.__all__) <= set(dir(turnkeeper))
+
+
+def test_a_misspelt_name_is_an_error_for_the_type_checker_too() -> None:
+    with pytest.raises(AttributeError, match="opn_sync"):
+        turnkeeper.opn_sync  # type: ignore[attr-defined]  # noqa: B018  # `make check` fails if nothing is to be ignored.
+
+
+async def test_the_status_of_a_session_can_be_told_by_its_class() -> None:
+    async with turnkeeper.open("memory:") as tk:
+        status: turnkeeper.Status = await tk.status((await tk.create()).id)
+        assert isinstance(status, turnkeeper.StatusIdle)
+        assert not isinstance(status, turnkeeper.StatusBusy | turnkeeper.StatusRetrying)
 
 
 def test_importing_the_package_loads_nothing_else() -> None:

@@ -36,6 +36,21 @@ async def test_a_state_has_all_that_single_methods_give(opened: Any) -> None:
         assert (await tk.state(session.id, messages=0)).messages == ()
 
 
+async def test_the_total_cost_of_a_state_has_every_session_below_it(opened: Any) -> None:
+    prices = {
+        "options": {"baseURL": "http://127.0.0.1:9"},
+        "models": {"m": {"cost": {"input": 1_000_000, "output": 0}}},
+    }
+    model = Scripted().says("West.").usage(input=1, output=1).forever()
+    async with opened(model, config={"provider": {"p": prices}, "model": "p/m"}) as tk:
+        session = await tk.create()
+        child = await tk.create(parent_id=session.id)
+        for one in (session, child, await tk.create(parent_id=child.id)):
+            await tk.ask("Wind?", session=one)
+        state = await tk.state(session.id)
+        assert (state.cost, state.total_cost, [one.id for one in state.children]) == (1, 3, [child.id])
+
+
 async def test_a_state_names_what_waits_for_the_user(opened: Any, settings: Settings, place: Any) -> None:
     model = Scripted().calls("bash", command="ls", description="Lists").then().says("Done.")
     waiting = Settings(ask=None, titles=False, snapshots=False, environ=settings.environ)

@@ -49,6 +49,18 @@ def test_a_command_is_sent_with_its_arguments_its_programs_and_standard_input(sh
     assert len(parts) == 1, "standard input attaches no file"
 
 
+def test_a_command_in_a_folder_is_refused_as_long_as_nobody_trusts_it(shop: Shop) -> None:
+    put(shop, "team/p", "Say $1")
+    for text, words in (("/team/p x", "turnkeeper trust"), ("/team/q x", "there is no command 'team/q'")):
+        done = shop.process("run", *OFFLINE, text, TURNKEEPER_TRUST="")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr
+    assert shop.sessions() == []
+    done = shop.process("run", *OFFLINE, "/etc/hosts is wrong", TURNKEEPER_TRUST="")
+    assert done.returncode == 0, done.stderr
+    assert first_prompt(shop) == "/etc/hosts is wrong"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("/revew it", "the nearest are: review"), ("/tmp is full", "begin the message with a space"), ("/x", "known are")],

@@ -98,7 +98,9 @@ def test_the_places_of_a_template_are_told_in_order() -> None:
         ("/team/fix it", Called("team/fix", "it")),
         ("/etc/hosts is what?", None),
         ("/notes.md says", None),
-        ("/team/other", None),
+        ("/usr/bin/fix is gone", None),
+        ("/api/users answers 404", None),
+        ("/teams.d/fix", None),
         (" /review", None),
         ("/ review", None),
         ("/", None),
@@ -116,12 +118,22 @@ def test_the_first_word_says_whether_a_text_is_a_command(text: str, expected: Ca
     [
         ("/revew it", "the nearest are: review"),
         ("/tset", "the nearest are: test"),
+        ("/team/other", "the nearest are: team/fix"),
+        ("/taem/fix it", "the nearest are: team/fix"),
         ("/tmp is full", "known are: review, team/fix, test, undo"),
     ],
 )
 def test_an_unknown_command_is_refused_with_the_nearest_names(text: str, words: str) -> None:
     with pytest.raises(NotFound, match=words):
         called(text, KNOWN)
+
+
+def test_a_command_that_is_not_trusted_is_refused_and_a_path_is_not() -> None:
+    with pytest.raises(NotFound, match="until `turnkeeper trust` trusts this project"):
+        called("/own/p x", KNOWN, ["own/p"])
+    with pytest.raises(NotFound, match="there is no command 'own/q'"):
+        called("/own/q x", KNOWN, ["own/p"])
+    assert called("/etc/hosts is wrong", KNOWN, ["own/p"]) is None
 
 
 def test_a_command_is_found_by_its_name_or_refused() -> None:

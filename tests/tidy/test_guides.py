@@ -106,6 +106,18 @@ def test_without_its_line_in_the_table_the_thing_is_not_there(house: Path) -> No
     assert "cannot tell which store 'tally:here' is" in python(house, "-c", code).stderr
 
 
+PUBLIC = {"turnkeeper", "turnkeeper.testing", "turnkeeper.client", "turnkeeper.server"}
+"""What programs import. The guides that add to the package itself, ``add-*``, show its inner modules."""
+IMPORTED = re.compile(r"^\s*(?:from|import) (turnkeeper[\w.]*)", re.MULTILINE)
+USED = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page not in GUIDES and "adr" not in page.parts]
+
+
+def test_what_the_guides_use_is_imported_from_public_modules() -> None:
+    shown = {page.name: "\n".join(SHOWN.findall(page.read_text("utf-8"))) for page in USED}
+    deep = {name: sorted({*IMPORTED.findall(text)} - PUBLIC) for name, text in shown.items()}
+    assert {name: found for name, found in deep.items() if found} == {}
+
+
 PAGES = [ROOT / "docs/guides/server.md", ROOT / "docs/reference/python.md"]
 SIGNATURE = re.compile(r"(await )?(tk|script|turnkeeper(\.testing)?)\.")
 SHOWN = re.compile(r"```python\n(.*?)```", re.DOTALL)

@@ -16,6 +16,7 @@ from turnkeeper.model.config import Config, SnapshotConfig
 from turnkeeper.workspace.capture import stage
 from turnkeeper.workspace.git_work import in_thread
 from turnkeeper.workspace.shadow import ShadowGit
+from turnkeeper.workspace.snapshots import Snapshots
 
 SMALL = Config(snapshot=SnapshotConfig(max_file_bytes=100))
 
@@ -311,6 +312,20 @@ async def test_own_data_inside_a_project_is_left_out(project: SnapshotProject) -
     project.write("a")
     await project.capture()
     assert await names(project) == {".gitignore", "a"}
+
+
+async def test_a_store_that_the_project_tracks_is_left_out_also_after_the_index_was_lost(
+    project: SnapshotProject,
+) -> None:
+    project.snapshots = Snapshots(project.environ, lambda: project.now, store=(project.top / "u.db",))
+    project.write("u.db")
+    project.write("u.db.notes")
+    project.commit()
+    shadow = await project.shadow()
+    assert {one.partition("\t")[2] for one in project.entries(shadow, await project.capture())} == {"u.db.notes"}
+    (shadow.place.git_dir / "index").unlink()
+    project.write("u.db", "more\n")
+    assert {one.partition("\t")[2] for one in project.entries(shadow, await project.capture())} == {"u.db.notes"}
 
 
 async def test_files_that_are_all_gone_with_their_directory_are_not_captured_as_deleted(

@@ -107,7 +107,7 @@ class Past(Records):
     def _snapshots(self) -> "SnapshotReader":
         from turnkeeper.sessions.changes import SnapshotReader
 
-        return SnapshotReader(self._environ, self.store.mint.now)
+        return SnapshotReader(self._environ, self.store.mint.now, self.store.places)
 
     async def plan_file(self, session_id: str) -> Path:
         """The file that the plan of a session is written to; it need not exist."""

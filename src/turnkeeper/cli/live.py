@@ -25,6 +25,8 @@ from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
+from turnkeeper.model.message import UserMessage
+from turnkeeper.model.notification import MessageUpdated
 from turnkeeper.model.refusal import Busy
 from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
 
@@ -104,11 +106,13 @@ class Live:
         shows_summary: bool = False,
         stop: asyncio.Event | None = None,
         insists: Callable[[], bool] = lambda: True,
+        told: Callable[[str], None] = lambda _: None,
     ) -> int:
         """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary.
 
         ``stop`` stops the turn when it is set. Without it signals do, and the end says how to go on. ``insists`` says
-        whether a server is told again to stop, until the work ends.
+        whether a server is told again to stop, until the work ends. ``told`` hears the agent of
+        each prompt.
         """
         self._session_id, self.is_stopped, self._is_single = session_id, False, stop is None
         before, start = await tk.get(session_id), time.monotonic()
@@ -128,7 +132,7 @@ class Live:
             with self._signals() if stop is None else nullcontext(stop) as pressed:
                 beside.start_soon(self._stop, tk, pressed, insists, beside)
                 async with anyio.create_task_group() as group:
-                    group.start_soon(self._pump, feed, notifications, remote)
+                    group.start_soon(self._pump, feed, notifications, remote, told)
                     if not pressed.is_set():
                         outcome = await work()
                     if store is not None and outcome is not None and outcome.kind == "rested" and not outcome.is_busy:
@@ -175,9 +179,15 @@ class Live:
             await remote.follow(notifications)
 
     async def _pump(
-        self, feed: Feed, notifications: "AsyncIterator[Notification | Delta]", remote: RemotePermissions | None
+        self,
+        feed: Feed,
+        notifications: "AsyncIterator[Notification | Delta]",
+        remote: RemotePermissions | None,
+        told: Callable[[str], None],
     ) -> None:
         async for one in notifications:
+            if isinstance(one, MessageUpdated) and isinstance(said := one.properties.get("info"), UserMessage):
+                told(said.agent)
             if remote is not None:
                 remote.take(one)
             if self._prompt is None:

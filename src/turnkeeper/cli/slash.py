@@ -1,10 +1,12 @@
 """`/name arguments` as a message: which command is meant."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnkeeper.cli.failures import UsageError
+from turnkeeper.cli.options import local_store
 from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
@@ -79,10 +81,23 @@ async def called(tk: "Turnkeeper | Client", message: Message, directory: Path | 
         return None
     known = {one.name: one for one in await tk.commands(directory)}
     try:
-        found = named(said, known)
+        found = named(said, known, await not_trusted(tk, directory))
     except NotFound as error:
         raise UsageError(f"{error}; `turnkeeper command list` lists all, or {LITERAL}") from error
     return CalledCommand(known[found.name], found.arguments, input) if found is not None else None
+
+
+async def not_trusted(tk: "Turnkeeper | Client", directory: Path | None) -> list[str]:
+    """The names of the command files of a project on this machine, also of those that nobody trusts."""
+    from turnkeeper.workspace import markdown_files, setting_files
+    from turnkeeper.workspace.project import identify
+
+    if local_store(tk) is None:
+        return []
+    place = await identify(directory or Path.cwd())
+    found = setting_files.project_directories(place.directory, place.worktree, os.environ)
+    files = (file for folder in found for file in markdown_files.found_in(folder))
+    return ["/".join(file.steps) for file in files if file.kind == "command"]
 
 
 def _first_line(text: str) -> tuple[str, str]:

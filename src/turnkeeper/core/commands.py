@@ -17,6 +17,8 @@ _PLACE: Final = re.compile(r"\$(ARGUMENTS|[1-9]\d{0,5})")
 _WORD: Final = re.compile(r"\[image \d+\]|\"[^\"]*\"|'[^']*'|[^\s\"']+", re.IGNORECASE)
 _SHELL: Final = re.compile(r"!`([^`]+)`")
 _NAME: Final = re.compile(r"\w[\w-]*")
+_ALIKE: Final = 0.8
+"""From which likeness on a word with slashes is taken for a misspelt command: paths stay prompts."""
 
 ACTIONS: Final = {
     action.name: action
@@ -50,20 +52,33 @@ class ShellPiece(NamedTuple):
 Piece: TypeAlias = str | ShellPiece
 
 
-def called(text: str, known: Collection[str]) -> Called | None:
+def called(text: str, known: Collection[str], left_out: Collection[str] = ()) -> Called | None:
     """The command that a text is; None if it is a plain prompt. Raises NotFound for an unknown command.
 
     The first word decides. A path is no command: it has a second slash, a dot or other signs, unless a command has
-    exactly this name. A space before the slash makes any text a plain prompt.
+    this name, or it is in a folder of commands or looks like one of those there. ``left_out`` are commands that are not
+    trusted: they are unknown, and no paths. A space before the slash makes any text a plain prompt.
     """
     if not text.startswith("/") or not text[1:2].strip():
         return None
     word, *rest = text[1:].split(maxsplit=1)
     if word in known:
         return Called(word, rest[0].strip() if rest else "")
-    if _NAME.fullmatch(word):
+    if word in left_out:
+        raise NotFound(f"there is no command {word!r} until `turnkeeper trust` trusts this project")
+    if _NAME.fullmatch(word) or _is_in_folder(word, {*known, *left_out}):
         raise unknown(known, word)
     return None
+
+
+def _is_in_folder(word: str, names: Collection[str]) -> bool:
+    """Whether a word with slashes is meant as a command in a folder, and not as a path."""
+    steps = word.split("/")
+    nested = [name for name in names if "/" in name]
+    if not nested or not all(_NAME.fullmatch(step) for step in steps):
+        return False
+    is_there = steps[0] in {name.partition("/")[0] for name in nested}
+    return is_there or bool(get_close_matches(word, nested, n=1, cutoff=_ALIKE))
 
 
 def find(commands: Mapping[str, Command], name: str) -> Command:

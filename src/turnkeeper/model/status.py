@@ -24,6 +24,11 @@ class Retrying(Value, tag_field="type", tag="retry"):
 
 Status: TypeAlias = Idle | Busy | Retrying
 
+# In ``turnkeeper`` the name Busy is that of a refusal, so there the classes have these names.
+StatusIdle: TypeAlias = Idle
+StatusBusy: TypeAlias = Busy
+StatusRetrying: TypeAlias = Retrying
+
 
 class Owner(Value):
     """The process that runs a session; the fields show whether it is still alive (workspace/owner.py).

@@ -75,6 +75,8 @@ class FileRestoring(msgspec.Struct):
 
     async def write(self, files: Sequence[FileRestore], progress: Progress = no_progress) -> dict[str, str]:
         """Bring the files to their new states; those that were left as they are, with the reasons."""
+        # A plan of an earlier version may name files of the store.
+        files = [one for one in files if not self.repository.own.has(one.file)]
         permissions = await self.repository.permissions() if any(one.now is None for one in files) else {}
         top = self.repository.root
         # A command of another session that runs meanwhile has not changed these files.
@@ -122,7 +124,7 @@ class FileRestoring(msgspec.Struct):
         decide: Callable[[str, FileState | None], Merging],
     ) -> tuple[FileRestore, ...]:
         """Decide about each file; those that are known to a redo, or that change."""
-        decided = await self._decided(names, known, decide)
+        decided = await self._decided([name for name in names if not self.repository.own.has(name)], known, decide)
         found = [decided[name] for name in sorted(decided)]
         return tuple(one for one in found if one.kind != "unchanged" or one.undone is not None)
 

@@ -91,7 +91,7 @@ class Runtime:
         for component in settings.components:
             self.components.register(component)
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.snapshots = Snapshots(settings.environ, store.mint.now, partial(with_pending_undo, store))
+        self.snapshots = Snapshots(settings.environ, store.mint.now, partial(with_pending_undo, store), store.places)
         self.directories = self._new_directories()
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)

@@ -1,6 +1,7 @@
 """Changes of files: what a session, one of its prompts or turns did to files, or what differs between two moments."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 from turnkeeper.core import history_trees
@@ -29,8 +30,9 @@ Moment: TypeAlias = int | str
 class SnapshotReader:
     """Reads the snapshots of any directory, also where none are taken any longer."""
 
-    def __init__(self, environ: Mapping[str, str], now: Callable[[], int]) -> None:
-        self._environ, self._snapshots = environ, Snapshots(environ, now)
+    def __init__(self, environ: Mapping[str, str], now: Callable[[], int], store: tuple[Path, ...] = ()) -> None:
+        """``store`` are the files or folders of the store, which count as no change."""
+        self._environ, self._snapshots = environ, Snapshots(environ, now, store=store)
         self._known: dict[str, ShadowRepository] = {}
 
     async def repository(self, directory: str) -> ShadowRepository:

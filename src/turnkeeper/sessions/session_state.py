@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from turnkeeper.core.family import total_cost
 from turnkeeper.core.view import PermissionAsk, QuestionAsk
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import PatchPart, SnapshotPart, StepFinishPart, StepStartPart
@@ -40,10 +41,12 @@ class SessionState(Value):
     """What the session changed on disk, file by file."""
     children: tuple[Session, ...]
     """The Child Sessions, without their own."""
+    total_cost: float
+    """US dollars so far, with those of all sessions below it."""
 
     @property
     def cost(self) -> float:
-        """US dollars so far."""
+        """US dollars so far, of the session alone."""
         return self.session.cost
 
     @property
@@ -88,6 +91,7 @@ async def _read(
             break
         found.append(message)
     history = tuple(found[:limit][::-1])
+    family = await queries.children(session_id, recursive=True)
     asks = [ask for one in await queries.asks(session_id) for ask in one.asks if ask.reply is None]
     return SessionState(
         seq=known.seq,
@@ -101,7 +105,8 @@ async def _read(
         rules=await _rules(session, rules),
         snapshots=tuple(dict.fromkeys(tree for message in history for tree in _trees(message))),
         diffs=await queries.diffs(session_id),
-        children=tuple(await queries.children(session_id, recursive=False)),
+        children=tuple(one for one in family if one.parent_id == session_id),
+        total_cost=total_cost(session, family),
     )
 
 

@@ -9,6 +9,7 @@ Every engine keeps these promises (``turnkeeper.testing.engine_contract`` checks
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 Key: TypeAlias = tuple[str, ...]
@@ -182,6 +183,14 @@ class Messenger(Protocol):
 
     def hear(self, heard: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call ``heard`` on this event loop with the messages of other processes. Ends as ``Watched.watch`` does."""
+
+
+@runtime_checkable
+class OnDisk(Protocol):
+    """What an engine may have besides: it stores in files or folders of this machine."""
+
+    places: tuple[Path, ...]
+    """The files and folders, with those that are made beside a file while it is open. Absolute."""
 
 
 def path(key: Key) -> str:

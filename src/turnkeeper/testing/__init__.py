@@ -22,11 +22,13 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """A public name, loaded when it is asked for: the modules of this package are used one by one."""
-    from importlib import import_module
+if not TYPE_CHECKING:  # A type checker would take any misspelt name for one that is loaded here.
 
-    for place, names in _PLACES.items():
-        if name in names:
-            return getattr(import_module(f"turnkeeper.{place}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """A public name, loaded when it is asked for: the modules of this package are used one by one."""
+        from importlib import import_module
+
+        for place, names in _PLACES.items():
+            if name in names:
+                return getattr(import_module(f"turnkeeper.{place}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
 """Capture: brings the index of a shadow repository up to date with the files, and makes a tree of it.
 
-Only names that git reports as changed or new are looked at. Left out are ignored files, large files that the project's
-repository does not track, nested repositories, and what is neither a file nor a link. A file that was captured before
-and cannot be captured now (it is unreadable, or has become too large) stays in the tree as it was.
+Only names that git reports as changed or new are looked at. Left out are own places, ignored files, large files that
+the project's repository does not track, nested repositories, and what is neither a file nor a link. A file that was
+captured before and cannot be captured now (it is unreadable, or has become too large) stays in the tree as it was.
 """
 
 import os
@@ -17,6 +17,7 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import file_times, files, kept_permissions, shadow_seed
 from turnkeeper.workspace.gaps import ANYTHING, Captured, Gaps, Stamp, stamps
 from turnkeeper.workspace.git_work import GitFailed, TooManyNames
+from turnkeeper.workspace.own_places import OwnPlaces
 from turnkeeper.workspace.shadow import ShadowGit
 from turnkeeper.workspace.shadow_seed import SourceSettings
 
@@ -68,9 +69,8 @@ class _Plan(NamedTuple):
 class Capture:
     """Captures the files of one place, and remembers what need not be asked of git again."""
 
-    def __init__(self, own_name: bytes | None) -> None:
-        """``own_name`` is the directory of this program's data, if it is among the files."""
-        self._own_name = own_name
+    def __init__(self, own: OwnPlaces) -> None:
+        self._own = own
         self._tree: tuple[Stamp, str] | None = None
         self._settings: tuple[list[tuple[int, ...] | None], SourceSettings] | None = None
         self._is_tracked: dict[bytes, bool] = {}
@@ -108,6 +108,7 @@ class Capture:
         ignored: set[bytes] = set()
         if is_pending or any(name.rpartition(b"/")[2] == _IGNORE_FILE for name in (*changed, *new)):
             ignored = self._ignored(shadow)
+        ignored |= self._captured_own(shadow)
         plan = self._plan(shadow, [name for name in changed if name not in ignored], new, limits)
         gaps = plan.gaps._replace(ignored=left_out | ignored)
         gone = _inodes(shadow, plan.remove) if new else frozenset[tuple[int, int]]()
@@ -131,8 +132,10 @@ class Capture:
 
     def _rules(self, shadow: ShadowGit) -> bytes:
         rules = shadow_seed.ignore_rules(shadow.place, self.settings(shadow))
-        folders = [*([self._own_name] if self._own_name else []), *sorted(filter(None, self._left_out))]
-        return rules + b"".join(b"/" + _escaped(folder) + b"/\n" for folder in folders)
+        own = [b"/" + _escaped(name) + b"\n" for name in self._own.names]
+        return rules + b"".join(
+            [*own, *(b"/" + _escaped(one) + b"/\n" for one in sorted(filter(None, self._left_out)))]
+        )
 
     def _write_rules(self, shadow: ShadowGit) -> bool:
         """Take over the rules for ignored files; whether files that were captured may be ignored now."""
@@ -150,6 +153,13 @@ class Capture:
         listed = ("--cached", "--ignored", "--exclude-standard")
         found = set(filter(None, shadow.read("ls-files", "-z", *listed).split(b"\0")))
         return found - shadow_seed.tracked(shadow.place, shadow.environ, shadow.work, *listed) if found else found
+
+    def _captured_own(self, shadow: ShadowGit) -> set[bytes]:
+        """Own files that are in the index: the project's repository tracks them, or an earlier version took them in."""
+        if not self._own.names:
+            return set()
+        listing = shadow.read("ls-files", "-z", "--cached", "--", *map(os.fsdecode, self._own.names))
+        return set(filter(None, listing.split(b"\0")))
 
     def _plan(self, shadow: ShadowGit, changed: list[bytes], new: list[bytes], limits: CaptureLimits) -> _Plan:
         root = os.fsencode(shadow.place.root)
@@ -175,7 +185,7 @@ class Capture:
             add.append(name)
             total += large.pop(name) + _OBJECT_BYTES
         for name in new:  # A nested repository is one name here, that of its directory.
-            size = None if self._is_own(name) else _size(os.path.join(root, name), name, modes)
+            size = None if self._own.has(name) else _size(os.path.join(root, name), name, modes)
             if size is None:
                 continue
             if 0 <= size <= limits.file_bytes:
@@ -186,7 +196,7 @@ class Capture:
         gaps = Gaps(
             files=stamps(root, left_out),
             stale=stamps(root, stale | large.keys()),
-            nested=frozenset(name for name in new if name.endswith(b"/") and not self._is_own(name)),
+            nested=frozenset(name for name in new if name.endswith(b"/") and not self._own.has(name)),
         )
         return _Plan(add, remove, {name: modes[name] for name in add if name in modes}, total, gaps)
 
@@ -203,9 +213,6 @@ class Capture:
             found = shadow_seed.tracked(shadow.place, shadow.environ, shadow.work, *asked)
             self._is_tracked |= {name: name in found for name in unknown}
         return [name for name in names if self._is_tracked[name]]
-
-    def _is_own(self, name: bytes) -> bool:
-        return self._own_name is not None and name.startswith(self._own_name + b"/")
 
 
 def _scan(shadow: ShadowGit, limits: CaptureLimits, with_ignored: bool) -> _Scan:

@@ -82,12 +82,14 @@ class ShadowPlace(NamedTuple):
     """The top of the files."""
     source: git.Worktree | None
     """The project's own repository."""
+    store: tuple[Path, ...] = ()
+    """The files or folders in which the sessions are stored."""
 
     @classmethod
-    def of(cls, data: Path, project_id: str, root: Path) -> "ShadowPlace":
+    def of(cls, data: Path, project_id: str, root: Path, store: tuple[Path, ...] = ()) -> "ShadowPlace":
         """The place for the files below a top."""
         name = hashlib.sha1(os.fsencode(root), usedforsecurity=False).hexdigest()
-        return cls(data / DIRECTORY / project_id / name, root, git.worktree(root))
+        return cls(data / DIRECTORY / project_id / name, root, git.worktree(root), store)
 
     @property
     def stored(self) -> Path:

@@ -31,6 +31,7 @@ from turnkeeper.workspace import claims, kept_permissions, shadow_seed, snapshot
 from turnkeeper.workspace.capture import Capture, CaptureLimits
 from turnkeeper.workspace.gaps import Captured
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, TooManyNames, in_thread
+from turnkeeper.workspace.own_places import OwnPlaces
 from turnkeeper.workspace.pipes import BlockedByPipe
 from turnkeeper.workspace.shadow import (
     REFS,
@@ -87,7 +88,9 @@ class ShadowRepository:
     ) -> None:
         self.place, self.limits = place, SnapshotLimits()
         self._environ, self._now, self._protected = environ, now, protected
-        self._capture = Capture(_own_name(place))
+        self.own = OwnPlaces.below(place.root, (place.git_dir.parents[2], *place.store))
+        """The store and the data directory, as far as they are among the files."""
+        self._capture = Capture(self.own)
         self._one_at_a_time = anyio.Lock()
         self._warned: set[str] = set()
         self._again_at = 0
@@ -125,7 +128,7 @@ class ShadowRepository:
     async def changed(self, before: str, after: str) -> tuple[str, ...]:
         """The sorted names of the files that differ. Names that are not UTF-8 are left out, here and in ``diff``."""
         raw = await self.ask("diff-tree", "-r", "-z", "--raw", "--no-renames", *trees(before, after))
-        return tree_diff.names(raw)
+        return tuple(name for name in tree_diff.names(raw) if not self.own.has(name))
 
     async def diff(self, before: str, after: str, names: Sequence[str] | None = None) -> tuple[FileDiff, ...]:
         """The differences with all lines of the files, or with those near a change if that would be long."""
@@ -150,7 +153,8 @@ class ShadowRepository:
 
     async def files(self, tree: str) -> dict[str, TreeEntry]:
         """All files of a tree."""
-        return dict(listed(await self.ask("ls-tree", "-r", "-z", "--full-tree", *trees(tree))))
+        found = listed(await self.ask("ls-tree", "-r", "-z", "--full-tree", *trees(tree)))
+        return {name: entry for name, entry in found if not self.own.has(name)}
 
     async def read(self, blobs: Sequence[str]) -> dict[str, bytes]:
         """The contents of blobs."""
@@ -339,7 +343,9 @@ class ShadowRepository:
         )
         wanted = None if names is None else set(names)
         found = tree_diff.diffs(output, as_git=as_git)
-        return {name: one for name, one in found.items() if wanted is None or name in wanted}
+        if wanted is not None:
+            found = {name: one for name, one in found.items() if name in wanted}
+        return {name: one for name, one in found.items() if not self.own.has(name)}
 
     async def _refusing(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
         """Do what a caller asked for. Raises NotFound with git's words if git cannot."""
@@ -385,12 +391,6 @@ def _merged(shadow: ShadowGit, contents: Sequence[bytes]) -> bytes | None:
 def _folder(place: ShadowPlace) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="tmp-", dir=place.git_dir) as folder:
         yield Path(folder)
-
-
-def _own_name(place: ShadowPlace) -> bytes | None:
-    """The data directory of this program relative to the files, if it is among them."""
-    data = place.git_dir.parents[2]
-    return os.fsencode(data.relative_to(place.root)) if data.is_relative_to(place.root) else None
 
 
 def _is_long(one: FileDiff) -> bool:

@@ -23,9 +23,14 @@ class Snapshots:
     """The shadow repositories of one process. ``now`` is in milliseconds."""
 
     def __init__(
-        self, environ: Mapping[str, str], now: Callable[[], int], protected: Protected = no_undo_pends
+        self,
+        environ: Mapping[str, str],
+        now: Callable[[], int],
+        protected: Protected = no_undo_pends,
+        store: tuple[Path, ...] = (),
     ) -> None:
-        self._environ, self._now, self._protected = environ, now, protected
+        """``store`` are the files or folders in which the sessions are stored: no snapshot has them."""
+        self._environ, self._now, self._protected, self._store = environ, now, protected, store
         self._known: dict[Path, ShadowRepository] = {}
         self._warned: set[str] = set()
 
@@ -44,7 +49,7 @@ class Snapshots:
         if reason is not None:
             self._warn(f"no snapshots of {str(root)!r}: {reason}")
             return None
-        shadow = ShadowPlace.of(paths.data(self._environ), place.id, root)
+        shadow = ShadowPlace.of(paths.data(self._environ), place.id, root, self._store)
         known = self._known.get(shadow.git_dir)
         if known is None or known.place.source != shadow.source:
             known = self._known[shadow.git_dir] = ShadowRepository(shadow, self._environ, self._now, self._protected)
@@ -61,6 +66,8 @@ class Snapshots:
             return "git is not installed; without it changes of files are neither shown nor undone"
         if root == Path(root.anchor) or (home and Path(os.path.realpath(home)).is_relative_to(root)):
             return "it is, or contains, the home directory; start in the directory of a project"
+        if any(os.path.realpath(place) == os.path.realpath(root) for place in self._store):
+            return "the store lies in this very directory; give the store a directory of its own"
         return None
 
     def _warn(self, text: str) -> None:

@@ -46,6 +46,9 @@ class Chat(ABC):
         self.session: Session | None = None
         """The session that is shown; None until the first prompt makes a new one."""
         self.agent: str | None = None
+        """The agent that was chosen here; None if that of the session answers."""
+        self.agent_of_session: str | None = None
+        """The agent that was chosen here, once the session had it."""
         self.model: ModelChoice | None = None
         self.choices = choices.Choices()
         self.state: State = "idle"
@@ -123,6 +126,7 @@ class Chat(ABC):
         """Look again at the session, and at what can be chosen for it."""
         if self.session is not None:
             self.session = await self.tk.get(self.session.id)
+            self.follow(self.session.agent)
             self.cost = total_cost(self.session, await self.tk.children(self.session.id, recursive=True))
         else:
             self.cost = 0.0
@@ -132,6 +136,13 @@ class Chat(ABC):
         where = Path(self.session.directory) if self.session is not None else self.directory
         self.choices = await choices.load(self.tk, where)
         self.sessions = list((await self.tk.list(directory=where, limit=SESSIONS_MAX)).items)
+
+    def follow(self, agent: str | None) -> None:
+        """Hear of the session's agent, which answers from now on if it changed: an approved plan is given to build."""
+        if agent == self.agent:
+            self.agent_of_session = self.agent
+        elif self.agent_of_session == self.agent:
+            self.agent = self.agent_of_session = None
 
     async def tell_offline(self) -> None:
         """Say once if no model has a key, before anything is asked."""

@@ -24,7 +24,7 @@ from turnkeeper.cli.options import local_store
 from turnkeeper.cli.prompt_model import model_of_prompt
 from turnkeeper.cli.screen import one_line, plural
 from turnkeeper.cli.sending import is_empty, send, shell
-from turnkeeper.cli.slash import CalledCommand
+from turnkeeper.cli.slash import CalledCommand, not_trusted
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Forbidden, Invalid
@@ -164,7 +164,8 @@ class Conversation(Chat):
     async def _typed(self, text: str, delivery: Delivery) -> None:
         await self.refresh()
         self._commands = await slash_commands(self)
-        match parse(text, self._commands):
+        left_out = await not_trusted(self.tk, self.directory_here) if text.startswith("/") else ()
+        match parse(text, self._commands, left_out):
             case None:
                 return
             case UnknownSlash() as unknown:
@@ -195,7 +196,8 @@ class Conversation(Chat):
         await self._begin(given)
 
     async def command(self, called: CalledCommand) -> None:
-        """Send a command of the directory to the idle session."""
+        """Send a command of the directory to the idle session. Its agent answers it alone, not what is said later."""
+        self.agent_of_session = None
         await self._begin(called.prompt(Prompt(parts=(), agent=self.agent, model=self.model)), called)
 
     async def _begin(self, given: Prompt, called: CalledCommand | None = None) -> None:
@@ -280,6 +282,7 @@ class Conversation(Chat):
             shows_summary=shows_summary,
             stop=self._stop,
             insists=lambda: not self._is_prompted_meanwhile,  # That prompt is to be answered.
+            told=self.follow,
         )
 
     async def _goes_on(self) -> bool:

@@ -50,8 +50,11 @@ class UnknownSlash:
 Line: TypeAlias = PromptLine | ShellLine | SlashLine | UnknownSlash
 
 
-def parse(text: str, known: Collection[str]) -> Line | None:
-    """What a typed text is; None if there is nothing in it. A text that begins with a space is always a prompt."""
+def parse(text: str, known: Collection[str], left_out: Collection[str] = ()) -> Line | None:
+    """What a typed text is; None if there is nothing in it. A text that begins with a space is always a prompt.
+
+    ``left_out`` are commands that are not trusted.
+    """
     if not text.strip():
         return None
     if text.startswith("!") and text[1:].strip():
@@ -59,7 +62,7 @@ def parse(text: str, known: Collection[str]) -> Line | None:
     if not text.startswith("/"):
         return PromptLine(text.strip())
     try:
-        found = called(text, known)
+        found = called(text, known, left_out)
     except NotFound:
         name = text[1:].split(maxsplit=1)[0]
         return UnknownSlash(name, nearest(name, known))

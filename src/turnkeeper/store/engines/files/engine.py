@@ -1,6 +1,7 @@
 """The calls of the files engine: a read runs in a reader thread, a write in the writer thread."""
 
 import asyncio
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -40,6 +41,7 @@ class FilesEngine:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+        self.places = (Path(os.path.abspath(tree.directory)),)
         self._writer = ThreadPoolExecutor(1, "files-writer")
         self._readers = anyio.CapacityLimiter(READERS_MAX)
         self._is_closed = False
