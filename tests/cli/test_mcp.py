@@ -42,7 +42,7 @@ def test_what_a_server_wrote_before_it_ended_is_shown(shop: Shop) -> None:
 
 def test_a_server_that_missed_its_time_limit_is_said_to_have_missed_it(shop: Shop) -> None:
     shop.configure(mcp={"slow": {**local("hung"), "timeout": 300}})
-    [row] = json.loads(shop.process("mcp", "list", "--json").stdout)
+    [row] = json.loads(shop.process("mcp", "list", "--json").stdout)["items"]
     assert (row["status"], row["error"]) == ("failed", "it did not answer within 0.3 s")
     run = shop.process("mcp", "debug", "slow")
     assert (run.returncode, "it did not answer within 0.3 s" in run.stdout) == (1, True)
