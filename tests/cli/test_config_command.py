@@ -98,9 +98,9 @@ def test_a_key_is_explained_by_all_who_set_it(shop: Shop, own: Path) -> None:
         'TURNKEEPER_CONFIG_CONTENT:1:2 (variable): "a/variable"',
         "holds",
         f'{shop.project / "turnkeeper.json"}:1:2 (project): "a/project"',
-        "overridden by a stronger file",
+        "overridden by a stronger file or variable",
         f'{own}:1:1 (user): "a/own"',
-        "overridden by a stronger file",
+        "overridden by a stronger file or variable",
     ]
 
 
@@ -139,6 +139,7 @@ def test_every_mistake_is_listed_and_an_error_is_the_exit_code(shop: Shop, own: 
     assert (run.returncode, run.stdout.splitlines()) == (
         0,
         [
+            f"{own}:1:1: warning: model: there is no provider 'a'; did you mean 'zai' or 'xai' or 'local'?",
             f"{file}:3:2: warning: shell: Expected `str | null`, got `int`; it is left out",
             f"{file}:2:2: warning: there is no setting 'modle'; did you mean 'model'?",
         ],
@@ -148,6 +149,7 @@ def test_every_mistake_is_listed_and_an_error_is_the_exit_code(shop: Shop, own: 
     run = shop.process("config", "check", "--json")
     found = json.loads(run.stdout)
     assert (run.returncode, len(found["files"])) == (1, 3)
+    # With an error in a file nobody can say which models there are.
     assert [(one["severity"], one["key"], one["line"]) for one in found["problems"]] == [
         ("warning", "shell", 3),
         ("warning", "modle", 2),
@@ -157,6 +159,64 @@ def test_every_mistake_is_listed_and_an_error_is_the_exit_code(shop: Shop, own: 
     refused = shop.process("config", "show")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "config.toml:2:1" in refused.stderr
+
+
+def test_what_is_named_and_does_not_exist_is_a_warning_with_its_line(shop: Shop) -> None:
+    file = shop.project / "turnkeeper.jsonc"
+    file.write_text(
+        '{\n "model": "offline/tk-2",\n "small_model": "tiny",\n "default_agent": "nobody",\n "mcp": {\n'
+        '  "nothing": {"enabled": true},\n  "off": {"enabled": false},\n  "web": {"url": "http://127.0.0.1:9"}\n },\n'
+        ' "shell": "sh", // the first\n "shell": "bash",\n "agent": {"a": {"steps": 1}, "b": {"steps": 1}}\n}'
+    )
+    run = shop.process("config", "check", "--json")
+    found = json.loads(run.stdout)["problems"]
+    assert [(one["key"], one["line"], one["severity"]) for one in found] == [
+        ("shell", 11, "warning"),
+        ("model", 2, "warning"),
+        ("small_model", 3, "warning"),
+        ("default_agent", 4, "warning"),
+        ("mcp.nothing", 6, "warning"),
+    ]
+    assert run.returncode == 0
+    words = " ".join(one["message"] for one in found)
+    assert "shell is set twice; what line 10 says has no effect" in words
+    assert "'tk-2'; did you mean 'tk-1'?" in words
+    assert "default_agent 'nobody' is not an agent" in words
+    assert "neither a `command` nor a `url`" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("turnkeeper.json", '{\n "model": "a/b",\n "username": "{file:gone.txt}"\n}'),
+        ("turnkeeper.toml", '# {file:gone.txt}\nmodel = "a/b"\nusername = "{file:gone.txt}"\n'),
+    ],
+)
+def test_a_file_that_is_referred_to_and_missing_is_told_with_its_line(shop: Shop, name: str, text: str) -> None:
+    (shop.project / name).write_text(text)
+    run = shop.process("config", "check")
+    assert (run.returncode, f"{name}:3:" in run.stdout, "{file:gone.txt} cannot be read" in run.stdout) == (
+        1,
+        True,
+        True,
+    )
+
+
+def test_a_variable_that_overrides_a_setting_is_named(shop: Shop) -> None:
+    file = shop.project / "turnkeeper.json"
+    file.write_text('{"compaction": {"auto": true, "prune": true}}')
+    flag = {"OPENCODE_DISABLE_AUTOCOMPACT": "1"}
+    found = json.loads(shop.process("config", "explain", "compaction.auto", "--json", **flag).stdout)
+    assert found["value"] is False
+    assert [(one["where"], one["value"], one["fate"]) for one in found["said"]] == [
+        (str(file), True, "overridden"),
+        ("OPENCODE_DISABLE_AUTOCOMPACT", False, "holds"),
+    ]
+    shown = shop.process("config", "show", "--origin", **flag).stdout.splitlines()
+    assert "compaction.auto = false  # OPENCODE_DISABLE_AUTOCOMPACT" in shown
+    assert "compaction.prune = true  # " + f"{file}:1:31" in shown
+    shared = shop.process("config", "explain", "share", TURNKEEPER_AUTO_SHARE="1", TURNKEEPER_DISABLE_SHARE="1")
+    assert shared.stdout.splitlines()[0] == 'share = "disabled"'
 
 
 def test_one_file_is_checked_alone(shop: Shop, tmp_path: Path) -> None:

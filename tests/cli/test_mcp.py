@@ -40,6 +40,14 @@ def test_what_a_server_wrote_before_it_ended_is_shown(shop: Shop) -> None:
         assert (run.returncode, words in run.stderr, "Traceback" in run.stderr) == (1, True, False)
 
 
+def test_a_server_that_missed_its_time_limit_is_said_to_have_missed_it(shop: Shop) -> None:
+    shop.configure(mcp={"slow": {**local("hung"), "timeout": 300}})
+    [row] = json.loads(shop.process("mcp", "list", "--json").stdout)["items"]
+    assert (row["status"], row["error"]) == ("failed", "it did not answer within 0.3 s")
+    run = shop.process("mcp", "debug", "slow")
+    assert (run.returncode, "it did not answer within 0.3 s" in run.stdout) == (1, True)
+
+
 def test_without_servers_the_list_says_where_they_are_named(shop: Shop) -> None:
     run = shop.process("mcp", "list")
     assert (run.returncode, run.stdout.startswith("There are no MCP servers here.")) == (0, True)

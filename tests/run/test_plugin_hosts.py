@@ -1,5 +1,7 @@
 """The plugins of a place: what became of each, and what is left of one that is stopped or removed."""
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Final
@@ -9,7 +11,9 @@ import gates
 import pytest
 
 from turnkeeper.model.config import Config
+from turnkeeper.plugins.hooks import SHELL_ENV
 from turnkeeper.plugins.host import PluginHost
+from turnkeeper.plugins.payloads import ShellEnvInput, ShellEnvOutput
 from turnkeeper.plugins.plugin import Limits
 from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.workspace.project import ProjectPlace, identify
@@ -158,3 +162,104 @@ async def test_a_plugin_that_took_too_long_registers_nothing_afterwards(tmp_path
     gates.gate.set()
     await in_thread(gates.entered)
     assert found.contributed.settings == {}
+
+
+BLOCKED: Final = (
+    "async def blocks(settings):",
+    "    gates.entered.set()",
+    f"    gates.gate.wait({DEADLINE_S})",
+    "async def goes(settings):",
+    "    settings['username'] = 'Bea'",
+)
+
+
+async def test_an_async_hook_that_blocks_holds_up_neither_the_event_loop_nor_other_hooks(tmp_path: Path) -> None:
+    gates.closed()
+    bench = Workbench(tmp_path.resolve(), load_s=DEADLINE_S, hook_s=0.2)
+    bench.put("stuck", *BLOCKED, "return {'config': blocks, 'dispose': blocks}")
+    bench.put("works", *BLOCKED, "return {'config': goes}")
+    found = await bench.plugins()
+    assert await found.configured({"username": "Ada"}) == {"username": "Bea"}
+    assert (gates.entered.is_set(), gates.gate.is_set()) == (True, False)
+    assert [one.error for one in found.plugins] == ["config: TimeoutError: it took more than 0.2 s", None]
+    await bench.host.aclose()
+    gates.gate.set()
+
+
+async def test_async_hooks_of_a_plugin_share_an_event_loop_until_one_blocks_it(tmp_path: Path) -> None:
+    gates.closed()
+    bench = Workbench(tmp_path.resolve(), load_s=DEADLINE_S, hook_s=1)
+    bench.put(
+        "loops",
+        "import asyncio",
+        "loops = []",
+        "async def note(input, output):",
+        "    loops.append(asyncio.get_running_loop())",
+        "    output.env['loops'] = str(len(set(loops)))",
+        "async def blocks(settings):",
+        f"    gates.gate.wait({DEADLINE_S})",
+        "return {'shell.env': note, 'config': blocks}",
+    )
+    found = await bench.plugins()
+    given = ShellEnvInput(cwd="/")
+    seen = [(await found.trigger(SHELL_ENV, given, ShellEnvOutput())).output.env for _ in range(2)]
+    await found.configured({})
+    seen.append((await found.trigger(SHELL_ENV, given, ShellEnvOutput())).output.env)
+    assert seen == [{"loops": "1"}, {"loops": "1"}, {"loops": "2"}]
+    gates.gate.set()
+    await bench.host.aclose()
+
+
+async def test_tasks_that_a_plugin_has_started_end_with_it(bench: Workbench) -> None:
+    bench.put(
+        "task",
+        "import asyncio",
+        "async def forever():",
+        "    try:",
+        "        await asyncio.Event().wait()",
+        "    finally:",
+        "        gates.entered.set()",
+        "tasks = []",
+        "async def config(settings):",
+        "    tasks.append(asyncio.create_task(forever()))",
+        "    await asyncio.sleep(0)",
+        "return {'config': config}",
+    )
+    await (await bench.plugins()).configured({})
+    assert not gates.entered.is_set()
+    await bench.host.aclose()
+    await in_thread(gates.entered)
+
+
+PROGRAM: Final = """
+import sys, threading
+from pathlib import Path
+import anyio
+from turnkeeper.model.config import Config
+from turnkeeper.plugins.host import PluginHost
+from turnkeeper.plugins.plugin import Limits
+from turnkeeper.workspace.project import identify
+from turnkeeper.workspace.tool_files import ToolTrust
+
+async def main():
+    environ = {"HOME": sys.argv[1], "TURNKEEPER_CONFIG_DIR": sys.argv[1]}
+    host = PluginHost(environ, ToolTrust(environ), limits=Limits(hook_s=0.2))
+    found = await host.of(await identify(Path(sys.argv[1])), Config())
+    print(await found.configured({}), found.plugins[0].error)
+    await host.aclose()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("begin", ["def", "async def"])
+def test_a_hook_that_never_ends_does_not_keep_the_program_from_ending(tmp_path: Path, begin: str) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins/stuck.py").write_text(
+        f"import threading\n{begin} config(settings):\n    threading.Event().wait()\n"
+        "def plugin(context, options):\n    return {'config': config}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=False, timeout=DEADLINE_S
+    )
+    assert (done.returncode, done.stdout) == (0, "{} config: TimeoutError: it took more than 0.2 s\n"), done.stderr

@@ -11,8 +11,8 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.workspace.config import LoadedSettings, project_settings
 from turnkeeper.workspace.markdown_files import DEPTH_MAX, found_in
+from turnkeeper.workspace.setting_references import FILE_BYTES_MAX
 from turnkeeper.workspace.settings_cache import SettingsCache
-from turnkeeper.workspace.settings_source import FILE_BYTES_MAX
 from turnkeeper.workspace.trust import TrustedDirectories
 
 REVIEW = """---

@@ -8,8 +8,8 @@ import pytest
 from turnkeeper.model.config import SandboxConfig
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.config import LoadedSettings, load
+from turnkeeper.workspace.setting_references import FILE_BYTES_MAX
 from turnkeeper.workspace.settings_cache import SettingsCache
-from turnkeeper.workspace.settings_source import FILE_BYTES_MAX
 
 LATER = 2**63
 """A start of the program after which no file can have changed."""

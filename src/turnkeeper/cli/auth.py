@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.models import local_catalog, local_settings
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, note
+from turnkeeper.cli.output import answer, answer_items, interruptible, note, typed_line
 from turnkeeper.cli.screen import Column, Screen, harmless, table
 from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -92,7 +92,7 @@ async def login(
     known = catalog.provider(provider_picker.pick(catalog) if provider is None else provider)
     if not known.env and not known.configured:
         raise Invalid(f"{known.id!r} needs no key")
-    found = _checked(known, _typed(known.name) if is_asked else sys.stdin.readline())
+    found = _checked(known, _typed(known.name) if is_asked else typed_line(""))
     if found.is_foreign and not unchecked:
         if not is_asked:
             raise Invalid(f"{found.doubts[0]} Nothing was stored; --unchecked stores it nevertheless")
@@ -221,7 +221,8 @@ def _typed(name: str) -> str:
     from getpass import getpass
 
     try:
-        return getpass(f"Key of {name} (not shown): ", stream=sys.stderr)
+        with interruptible():
+            return getpass(f"Key of {name} (not shown): ", stream=sys.stderr)
     except EOFError as error:
         raise Invalid("no key was typed; nothing was stored") from error
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnkeeper.cli.config_checks import with_missing
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, answer_items, note, write
@@ -23,7 +24,7 @@ FATES = {
     "holds": "holds",
     "joined": "holds, with those of stronger files",
     "merged": "holds, but for keys that a stronger file sets",
-    "overridden": "overridden by a stronger file",
+    "overridden": "overridden by a stronger file or variable",
     "in part": "holds only in part: a file of the project can narrow this, not widen it",
     "left out": "does not hold: the project is not trusted, or a project may not set this",
 }
@@ -71,7 +72,8 @@ async def explain(
 ) -> None:
     """Say which layers set a key, in which file and line, and which one holds.
 
-    The strongest layer that sets a key holds. Settings of a project hold as far
+    The strongest layer that sets a key holds. Variables that switch something off,
+    such as TURNKEEPER_DISABLE_AUTOCOMPACT, are the strongest. Settings of a project hold as far
     as they narrow what may happen, until you trust it. With --json the answer is
     {"key", "value", "meaning", "type", "default", "said": [{"where", "layer",
     "line", "column", "value", "fate", "note"}], "problems"}.
@@ -134,7 +136,8 @@ async def check(
 
     An error makes a file unusable: it is no JSON or TOML, a permission or the
     sandbox has the wrong type, or a rule names no tool. A warning is about a
-    value that is left out. The exit code is 1 if there is an error. With --json
+    value that is left out, or that names a model, an agent or an MCP server that
+    does not exist. The exit code is 1 if there is an error. With --json
     the answer is {"files", "problems": [{"file", "line", "column", "key",
     "message", "severity"}]}.
 
@@ -145,6 +148,7 @@ async def check(
     if file is not None and not file.exists():
         raise UsageError(f"{str(file)!r} does not exist")
     sources = await _sources(options) if file is None else _file_sources(file, options)
+    sources = await with_missing(sources, options)
     problems = [one for source in sources for one in _problems(source)]
     wire = {"files": [source.where for source in sources], "problems": problems}
     answer(options, wire, lambda screen: _checked(screen, sources, problems), empty="There are no settings.")
@@ -258,7 +262,7 @@ async def _sources(options: Options) -> "tuple[SettingsSource, ...]":
 async def _loaded(options: Options) -> "LoadedSettings":
     from turnkeeper.workspace import config
 
-    return config.merged(await _sources(options))
+    return config.merged(config.with_flags(await _sources(options), options.environ))
 
 
 def _file_sources(file: Path, options: Options) -> "tuple[SettingsSource, ...]":

@@ -1,12 +1,11 @@
 """Logging in at a host that publishes settings: its command gives a token, or the user does."""
 
 import shlex
-import sys
 from typing import TYPE_CHECKING, Final
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, confirm, note
+from turnkeeper.cli.output import answer, confirm, note, typed_line
 from turnkeeper.cli.screen import harmless
 from turnkeeper.model.refusal import Invalid
 
@@ -28,7 +27,7 @@ async def login(given: str, *, is_token_piped: bool, yes: bool, options: Options
     environ = options.environ
     address = published.host_address(given)
     offered = await published.host_login(address)
-    token = _checked(sys.stdin.readline()) if is_token_piped else await _asked(address, offered, environ, yes=yes)
+    token = _checked(typed_line("")) if is_token_piped else await _asked(address, offered, environ, yes=yes)
     host = auth.WellKnown(key=offered.env, token=token)
     found = await published.fetch_host(address, host, environ)
     file = auth.file(environ)

@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from turnkeeper.cli.failures import OK, REFUSED
@@ -72,7 +73,7 @@ def confirm(question: str, *, no_terminal: str, refused: str) -> None:
     """Ask on the terminal. Raises Forbidden, with these words, without a terminal or without a yes."""
     if not sys.stdin.isatty():
         raise Forbidden(no_terminal)
-    if _line(f"{question} [y/N] ").strip().casefold() not in ("y", "yes"):
+    if typed_line(f"{question} [y/N] ").strip().casefold() not in ("y", "yes"):
         raise Forbidden(refused)
 
 
@@ -84,20 +85,27 @@ async def asked(lines: Sequence[str], question: str) -> bool:
     """Show lines and ask about them on the terminal."""
     for line in lines:
         show(line, to=sys.stderr)
-    return _line(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
+    return typed_line(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
 
 
 def agrees(question: str) -> bool:
     """Ask on the terminal. Enter alone is a yes; the end of the input is a no."""
-    return _line(f"{wrapped(question)} [Y/n] ").casefold() in ("\n", "y\n", "yes\n")
+    return typed_line(f"{wrapped(question)} [Y/n] ").casefold() in ("\n", "y\n", "yes\n")
 
 
-def _line(question: str) -> str:
-    """Read a line. Ctrl-C interrupts it, which the handler of the event loop would not."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
+def typed_line(question: str) -> str:
+    """Ask on the terminal, and read a line; nothing at the end of the input."""
+    with interruptible():
         # On standard error: standard output is for the answer.
         print(question, end="", file=sys.stderr, flush=True)
         return sys.stdin.readline()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt what is read in the block, which the handler of the event loop would not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
     finally:
         signal.signal(signal.SIGINT, before)

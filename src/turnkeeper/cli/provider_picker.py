@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from turnkeeper.cli.output import typed_line
 from turnkeeper.cli.screen import Screen, harmless, show
 from turnkeeper.model.refusal import Invalid
 
@@ -73,9 +74,7 @@ def _list(screen: Screen, shown: Sequence[Offered], everything: int) -> None:
 
 
 def _line(prompt: str) -> str:
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
-    line = sys.stdin.readline()
+    line = typed_line(prompt)
     if not line:
         raise Invalid("nothing was chosen; nothing was stored")
     return line

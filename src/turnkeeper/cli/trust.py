@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items
+from turnkeeper.cli.output import answer, answer_items, typed_line
 from turnkeeper.cli.screen import Screen, harmless, show
 from turnkeeper.model.refusal import Invalid
 
@@ -99,8 +99,7 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
         "\n".join(["These settings of the project hold only if you trust it:", *lines]),
         to=sys.stderr,
     )
-    print(f"Trust {harmless(str(place.top))}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+    if typed_line(f"Trust {harmless(str(place.top))}? [y/N] ").strip().lower() in ("y", "yes"):
         TrustedDirectories(environ).add(place.top, tools=untrusted, settings=files.contents)
 
 

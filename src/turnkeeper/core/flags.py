@@ -26,6 +26,11 @@ class Flag(NamedTuple):
         """Whether it is switched on: ``1`` or ``true``."""
         return any(value.lower() in ("1", "true") for value in self.values(environ))
 
+    def variable(self, environ: Mapping[str, str]) -> str:
+        """The name that switches it on, the strongest of them; its last name if none does."""
+        on = [name for name in self.names if environ.get(name, "").lower() in ("1", "true")]
+        return (on or self.names)[-1]
+
     def number(self, environ: Mapping[str, str]) -> int | None:
         """The positive whole number that it is set to; None for anything else."""
         found = [
@@ -211,6 +216,20 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "OPENCODE_WORKSPACE_ID": "a session has a directory",
 }
 """Flags of opencode that change nothing here, each with the reason."""
+
+
+def settings_of(environ: Mapping[str, str], share: object = None) -> list[tuple[str, tuple[str, ...], str | bool]]:
+    """The settings that flags override: the variable, the key, and the value that holds in place of the set one.
+
+    ``share`` is what the setting of this name says.
+    """
+    overriding: list[tuple[Flag, tuple[str, ...], str | bool]] = [
+        (DISABLE_AUTOCOMPACT, ("compaction", "auto"), False),
+        (DISABLE_PRUNE, ("compaction", "prune"), False),
+        *([(AUTO_SHARE, ("share",), "auto")] if share in (None, "manual") else []),
+        (DISABLE_SHARE, ("share",), "disabled"),
+    ]
+    return [(flag.variable(environ), key, value) for flag, key, value in overriding if flag.is_on(environ)]
 
 
 def watches(environ: Mapping[str, str]) -> bool:

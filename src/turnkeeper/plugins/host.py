@@ -12,7 +12,7 @@ from turnkeeper.core import flags
 from turnkeeper.mint import Mint
 from turnkeeper.model.config import Config
 from turnkeeper.plugins.context import Contributions, PluginContext
-from turnkeeper.plugins.plugin import Limits, Plugin, RunOutside, run_here
+from turnkeeper.plugins.plugin import Limits, Plugin
 from turnkeeper.plugins.plugin_set import NONE, PluginSet
 from turnkeeper.plugins.sources import JAVASCRIPT, Packages, PluginSource, files_in, function_of, named_packages
 from turnkeeper.workspace.project import ProjectPlace
@@ -35,7 +35,6 @@ class PluginHost:
         environ: Mapping[str, str],
         trust: ToolTrust,
         *,
-        run: RunOutside = run_here,
         tell: Callable[[Path, str, str], None] = lambda directory, session_id, problem: None,
         renewed: Callable[[Path, PluginSet], None] = lambda directory, plugins: None,
         limits: Limits | None = None,
@@ -45,7 +44,7 @@ class PluginHost:
 
         ``renewed`` is told when a directory has other plugins. ``now`` is the clock, in milliseconds since 1970.
         """
-        self._environ, self._trust, self._run = environ, trust, run
+        self._environ, self._trust = environ, trust
         self._tell, self._tell_renewed = tell, renewed
         self._limits, self._packages, self._now = limits or Limits(), Packages(), now or Mint().now
         self._sets: dict[Path, PluginSet] = {}
@@ -116,7 +115,7 @@ class PluginHost:
 
     def _new(self, place: ProjectPlace, source: PluginSource, contributed: Contributions) -> Plugin:
         context = PluginContext(source.name, place.directory, place.worktree, self._environ, contributed)
-        return Plugin(source, context, self._run, self._limits, self._now)
+        return Plugin(source, context, self._limits, self._now)
 
     async def _load(self, place: ProjectPlace, plugin: Plugin) -> None:
         source = plugin.source

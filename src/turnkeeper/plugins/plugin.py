@@ -1,39 +1,23 @@
 """A plugin: made by its function, with the hooks that it has. A call of a hook is contained and has a time limit."""
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 import anyio
 import msgspec
-from anyio import to_thread
 
 from turnkeeper.core.limits import HOOK_S, PLUGIN_LOAD_S
 from turnkeeper.model.plugin import PluginState, PluginStatus
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.outside_code import StrayExit, contained
+from turnkeeper.outside_code import contained
 from turnkeeper.plugins.context import Handler, PluginContext
 from turnkeeper.plugins.hooks import AUTH, NAMES, PROVIDER, TOOL, name_of
 from turnkeeper.plugins.sources import PluginFunction, PluginSource
-
-T = TypeVar("T")
+from turnkeeper.plugins.threads import PluginThreads
 
 _READ: Final = frozenset({TOOL, PROVIDER, AUTH})
 """Hooks that are objects and no functions."""
-
-
-class RunOutside(Protocol):
-    """Runs code from outside, so that it is left alone if it ignores a cancellation."""
-
-    async def __call__(self, work: Callable[[], Awaitable[object]], *, name: str) -> object:
-        """What the work returns or raises."""
-        ...
-
-
-async def run_here(work: Callable[[], Awaitable[object]], *, name: str) -> object:
-    """Run it in the task of the caller, who then waits for it."""
-    return await work()
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -46,11 +30,10 @@ class Limits(msgspec.Struct, frozen=True):
 class Plugin:
     """A plugin that is loaded, or the reason why it is not."""
 
-    def __init__(
-        self, source: PluginSource, context: PluginContext, run: RunOutside, limits: Limits, now: Callable[[], int]
-    ) -> None:
+    def __init__(self, source: PluginSource, context: PluginContext, limits: Limits, now: Callable[[], int]) -> None:
         self.source, self.context = source, context
-        self._run, self._limits, self._now = run, limits, now
+        self._limits, self._now = limits, now
+        self._threads = PluginThreads(f"plugin {source.name}")
         self.state: PluginState = "left out" if source.problem is not None else "loaded"
         self.error = source.problem
         """What went wrong last."""
@@ -93,25 +76,32 @@ class Plugin:
         options = msgspec.json.decode(self.source.options, type=dict[str, object])
 
         async def made() -> object:
-            function = await to_thread.run_sync(find, abandon_on_cancel=True)
-            return await _called(function, self.context, options)
+            function = await self._threads.call(find)
+            assert callable(function)
+            found = await self._threads.call(function, self.context, options)
+            return await self._threads.call(self._take, found)
 
         try:
-            self._take(await self._bounded(made, self._limits.load_s, "loading"))
+            await self._bounded(made, self._limits.load_s)
         except Exception as error:
             # The module is a person's own program: whatever it raises, the others work.
             self.state = "failed"
             self._note(_words(error))
-            self.context.close()
+            await self.aclose()
 
     async def call(self, hook: str, handler: Handler, *given: object) -> object:
         """Call a function of a hook. Raises what it raises, and TimeoutError if it takes too long."""
         try:
-            return await self._bounded(partial(_called, handler, *given), self._limits.hook_s, hook)
+            return await self._bounded(partial(self._threads.call, handler, *given), self._limits.hook_s)
         except TimeoutError:
             # Each such call may keep a thread for good, so there is no second one.
             self._hung.add(hook)
             raise
+
+    async def aclose(self) -> None:
+        """Remove what it registered, and end what it runs."""
+        self.context.close()
+        await self._threads.aclose()
 
     def failed(self, hook: str, error: Exception) -> str:
         """Note that a hook failed; what happened, for people."""
@@ -123,10 +113,10 @@ class Plugin:
         self.error, self._failed_at = error, self._now()
         self._failures += 1
 
-    async def _bounded(self, work: Callable[[], Awaitable[object]], limit_s: float, what: str) -> object:
+    async def _bounded(self, work: Callable[[], Awaitable[object]], limit_s: float) -> object:
         late = anyio.move_on_after(limit_s)
         with late, contained():
-            return await self._run(work, name=f"plugin {self.name}: {what}")
+            return await work()
         assert late.cancelled_caught, "nothing else ends the block without a result"
         raise TimeoutError(f"it took more than {limit_s:g} s")
 
@@ -163,31 +153,6 @@ def _members(made: object) -> list[tuple[str, object]]:
         return [(str(name), value) for name, value in made.items() if value is not None]
     public = (name for name in dir(made) if not name.startswith("_"))
     return [(name, value) for name in public if name_of(name) and (value := getattr(made, name)) is not None]
-
-
-async def _called(function: Callable[..., object], *given: object) -> object:
-    """What a function gives; one that is not async runs on a thread, where it holds nobody up."""
-    if inspect.iscoroutinefunction(function):
-        return await _awaited(function(*given))
-    result = await to_thread.run_sync(partial(_run, function, *given), abandon_on_cancel=True)
-    return await _awaited(result) if inspect.isawaitable(result) else result
-
-
-# A KeyboardInterrupt that a plugin raises is none of the user's, and would end the event loop.
-
-
-async def _awaited(result: Awaitable[object]) -> object:
-    try:
-        return await result
-    except KeyboardInterrupt as error:
-        raise StrayExit(repr(error)) from error
-
-
-def _run(function: Callable[..., object], *given: object) -> object:
-    try:
-        return function(*given)
-    except KeyboardInterrupt as error:
-        raise StrayExit(repr(error)) from error
 
 
 def _words(error: Exception) -> str:

@@ -106,7 +106,7 @@ class PluginSet:
             except Exception as error:
                 # As above.
                 log.warning("%s", plugin.failed(DISPOSE, error))
-        plugin.context.close()
+        await plugin.aclose()
 
     def unusable(self, names: Sequence[str], hook: str, error: Exception, session_id: str = "") -> None:
         """Tell that what these plugins made of an output cannot be used here, such as a model that nobody knows."""

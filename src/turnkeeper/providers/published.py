@@ -15,7 +15,7 @@ from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.refresh import fetched
 from turnkeeper.workspace import well_known
 from turnkeeper.workspace.auth import WellKnown
-from turnkeeper.workspace.settings_source import FILE_BYTES_MAX
+from turnkeeper.workspace.setting_references import FILE_BYTES_MAX
 
 T = TypeVar("T")
 

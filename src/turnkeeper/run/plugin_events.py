@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,23 +14,20 @@ from turnkeeper.plugins.hooks import EVENT
 from turnkeeper.plugins.host import PluginHost
 from turnkeeper.plugins.payloads import EventInput
 from turnkeeper.plugins.plugin_set import PluginSet
-from turnkeeper.run.abandon import CallTasks, run_or_abandon
 from turnkeeper.run.settings import Settings
 from turnkeeper.workspace.tool_files import ToolTrust
 
 log = logging.getLogger(__name__)
 
 GRACE_S = 1.0
-"""How long a hook that is stopped may take to end, before it is left alone."""
+"""How long plugins may take at the end to be told the events that are left."""
 
 
 class PluginEvents:
     """Connects plugins with the bus."""
 
-    def __init__(
-        self, bus: Bus[AnyNotification] | None, group: TaskGroup, tasks: CallTasks, now: Callable[[], int]
-    ) -> None:
-        self._bus, self._group, self._tasks, self._now = bus, group, tasks, now
+    def __init__(self, bus: Bus[AnyNotification] | None, group: TaskGroup, now: Callable[[], int]) -> None:
+        self._bus, self._group, self._now = bus, group, now
         self._host: PluginHost | None = None
         self._heard: dict[Path, _Listening] = {}
 
@@ -40,7 +36,6 @@ class PluginEvents:
         self._host = PluginHost(
             settings.environ,
             ToolTrust(settings.environ, started_ns=settings.started_ns),
-            run=partial(run_or_abandon, self._tasks, grace_s=GRACE_S),
             tell=self._tell,
             renewed=self._renewed,
             limits=settings.plugin_limits,

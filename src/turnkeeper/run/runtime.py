@@ -85,7 +85,7 @@ class Runtime:
         self.group = group
         """Where all that runs beside its caller lives."""
         self._calls = CallTasks()
-        self._plugin_events = PluginEvents(bus, group, self._calls, store.mint.now)
+        self._plugin_events = PluginEvents(bus, group, store.mint.now)
         self._network = Network(settings.environ)
         self.components = Components()
         for component in settings.components:

@@ -46,6 +46,14 @@ def of_jsonc(text: str) -> Marks:
     return walk.marks
 
 
+def repeated(text: str) -> Marks:
+    """The members of a JSONC text that are followed by one with the same key, which is the one that counts."""
+    walk = _JsonWalk(jsonc.plain(text))
+    with suppress(_Fault, RecursionError):
+        walk.value(())
+    return walk.repeated
+
+
 def of_toml(text: str) -> Marks:
     """The marks of a TOML text."""
     walk = _TomlWalk(text)
@@ -92,6 +100,10 @@ class _Walk:
 
 
 class _JsonWalk(_Walk):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.repeated: dict[Path, Mark] = {}
+
     def value(self, path: Path) -> None:
         self.skip(_SPACE)
         if _REFERENCE.match(self.text, self.at):
@@ -106,10 +118,14 @@ class _JsonWalk(_Walk):
             self.skip(_SCALAR)
 
     def _members(self, path: Path) -> None:
+        seen: set[Path] = set()
         self.skip(_SPACE)
         while not self.is_next("}"):
             at, key = self.at, self.skip(_STRING)
             here = (*path, str(json.loads(key, strict=False)))
+            if here in seen:
+                self.repeated.setdefault(here, self.marks[here])
+            seen.add(here)
             self.mark(here, at)
             self.skip(_SPACE)
             if not self.is_next(":"):

@@ -132,6 +132,16 @@ def sources(
     return _with_rules(found, code_directories(directory, worktree, environ), tools)
 
 
+def with_flags(found: Sequence[SettingsSource], environ: Mapping[str, str]) -> tuple[SettingsSource, ...]:
+    """The sources, and each flag that overrides a setting as one more, to show what holds and why."""
+    share = settings.merged(source.settings for source in found).get("share")
+    result = list(found)
+    for variable, key, value in flags.settings_of(environ, share):
+        given: JsonObject = {key[0]: {key[1]: value} if len(key) > 1 else value}
+        result.append(SettingsSource(variable, given, "variable", written=given))
+    return tuple(result)
+
+
 def checked_file(file: Path, directory: Path, environ: Mapping[str, str]) -> tuple[SettingsSource, ...]:
     """One file as a source of the user's, with what is wrong in it; tools are those of a directory."""
     places = code_directories(directory, file.parent, environ)

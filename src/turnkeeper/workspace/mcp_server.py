@@ -105,6 +105,10 @@ class McpServer:
         return self._status if self.is_on else McpDisabled()
 
     @property
+    def _silence(self) -> str:
+        return f"it did not answer within {self._start_s:g} s"
+
+    @property
     def tools(self) -> tuple[McpTool, ...]:
         """The tools that it offered last, in the order of names; the same object as long as nothing changes."""
         return self.offers.tools
@@ -179,8 +183,11 @@ class McpServer:
     async def wait_first(self) -> None:
         """Wait until the first attempt to connect is over. That is waited for once, whoever waits."""
         if not self._first.is_set():
-            with anyio.move_on_after(self._start_s):
+            await to_thread.run_sync(import_package)  # As in _connect, or this would be over before the attempt is.
+            with anyio.move_on_after(self._start_s) as waiting:
                 await self._first.wait()
+            if waiting.cancelled_caught:  # The attempt is at its end, too, and may take a while to stop the program.
+                self.says(McpFailed(error=self._silence))
             self._first.set()
 
     async def wait_tried(self) -> None:
@@ -200,7 +207,7 @@ class McpServer:
                     self._connected(connection, client)
                     await self._keep(connection, client)
             if connection.client is None:
-                connection.breaks(f"it did not answer within {self._start_s:g} s")
+                connection.breaks(self._silence)
         except Exception as error:
             # Whatever a program of somebody else's does, the sessions of this process go on.
             log.debug("the MCP server %s failed", self.name, exc_info=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from turnkeeper.core import flags
-from turnkeeper.workspace import markdown_files, paths, settings_source
+from turnkeeper.workspace import markdown_files, paths, setting_references
 from turnkeeper.workspace.markdown_files import MarkdownFile
 
 
@@ -43,7 +43,7 @@ def files_in(place: Path) -> list[Path]:
 
 def named_directories(directory: Path, environ: Mapping[str, str]) -> list[Path]:
     """The directories of settings that variables name."""
-    return [settings_source.path_from(name, directory, environ) for name in flags.CONFIG_DIR.values(environ)]
+    return [setting_references.path_from(name, directory, environ) for name in flags.CONFIG_DIR.values(environ)]
 
 
 def named_directory_files(directory: Path, environ: Mapping[str, str]) -> Iterator[Path | MarkdownFile]:
@@ -55,7 +55,7 @@ def named_directory_files(directory: Path, environ: Mapping[str, str]) -> Iterat
 
 def named_files(directory: Path, environ: Mapping[str, str]) -> list[Path]:
     """The files that variables name."""
-    return [settings_source.path_from(name, directory, environ) for name in flags.CONFIG.values(environ)]
+    return [setting_references.path_from(name, directory, environ) for name in flags.CONFIG.values(environ)]
 
 
 def user_directories(environ: Mapping[str, str]) -> tuple[Path, Path]:

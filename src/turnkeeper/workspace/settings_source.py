@@ -7,7 +7,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, time
 from pathlib import Path
 from types import MappingProxyType
@@ -22,12 +22,8 @@ from turnkeeper.text import jsonc, marks
 from turnkeeper.text.marks import Mark, Marks
 from turnkeeper.text.surrogates import clean_json
 from turnkeeper.workspace import files
+from turnkeeper.workspace import setting_references as references
 from turnkeeper.workspace.markdown_files import MarkdownFile
-
-FILE_BYTES_MAX: Final = 1024 * 1024
-"""Maximum size of a configuration file, and of a file in ``{file:...}``."""
-FILLED_CHARS_MAX: Final = 16 * 1024 * 1024
-"""Maximum length of a text of settings with everything that it refers to."""
 
 Layer: TypeAlias = Literal["user", "well-known", "project", "named file", "variable", "program"]
 """Where settings come from, weakest first."""
@@ -36,6 +32,7 @@ _BODIES: Final = {"agent": "prompt", "command": "template"}
 """The setting that the text below the front matter of a markdown file is."""
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TOML_PLACE: Final = re.compile(r"(?P<reason>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
+_TOML_COMMENT: Final = re.compile(r"(?m)^[ \t]*#.*$")
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -189,19 +186,22 @@ def of_text(
     values: dict[str, str] = {}
     try:
         if environ is not None:
-            values = {one[0]: _escaped(_value(one, folder, environ)) for one in trust.REFERENCE.finditer(plain)}
-            _check_filled(len(plain) + sum(len(values[one[0]]) for one in trust.REFERENCE.finditer(plain)))
-        filled = _filled(plain, values)
+            values = {one: _escaped(value) for one, value in references.values_of(plain, folder, environ).items()}
+            references.check_filled(len(plain) + sum(len(values[one[0]]) for one in trust.REFERENCE.finditer(plain)))
+        filled = references.filled(plain, values)
         given = jsonc.parse_plain(filled) if filled.strip() else {}
     except jsonc.JsoncError as error:
         fault = (str(error).removesuffix(f" at line {error.line}, column {error.column}"), error.line, error.column)
         return broken(where, layer, *fault)
+    except references.BadReference as error:
+        return broken(where, layer, str(error), *error.place(plain))
     except Invalid as error:
         return broken(where, layer, str(error))
     literals = [one[0] for one in _STRING.finditer(plain) if values and trust.REFERENCE.search(one[0])]
-    became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
+    became = {json.loads(references.filled(one, values)): json.loads(one) for one in literals}
     source = SettingsSource(where, {}, layer, marks=marks.of_jsonc(text), refers=bool(values), filled=became)
-    return checked(source, given)
+    found = checked(source, given)
+    return found._replace(problems=(*found.problems, *_repeated(text)))
 
 
 def of_toml(
@@ -215,10 +215,10 @@ def of_toml(
         if environ is None or not trust.REFERENCE.search(written):
             return written
         nonlocal chars
-        values = {one[0]: _value(one, folder, environ) for one in trust.REFERENCE.finditer(written)}
+        values = references.values_of(written, folder, environ)
         chars += sum(len(values[one[0]]) for one in trust.REFERENCE.finditer(written))
-        _check_filled(chars)
-        found = _filled(written, values)
+        references.check_filled(chars)
+        found = references.filled(written, values)
         became[found] = written
         return found
 
@@ -231,6 +231,8 @@ def of_toml(
             if place
             else broken(where, layer, str(error))
         )
+    except references.BadReference as error:
+        return broken(where, layer, str(error), *error.place(_TOML_COMMENT.sub("", text)))
     except Invalid as error:
         return broken(where, layer, str(error))
     except RecursionError:
@@ -262,15 +264,9 @@ def place_of(file: Path | MarkdownFile) -> Path:
 def content_of(file: Path | MarkdownFile) -> bytes:
     """The content of a file. Raises Invalid, which names the file."""
     try:
-        return files.read_bytes(place_of(file), FILE_BYTES_MAX)
+        return files.read_bytes(place_of(file), references.FILE_BYTES_MAX)
     except OSError as error:
         raise Invalid(f"{place_of(file)}: cannot be read: {error}") from error
-
-
-def path_from(name: str, folder: Path, environ: Mapping[str, str]) -> Path:
-    """The path that a name stands for: from the home, or relative to a folder."""
-    home = environ.get("HOME", "")
-    return Path(home) / name[2:] if name.startswith("~/") and home else folder / name
 
 
 def checked_settings(text: str, where: str) -> JsonObject:
@@ -324,6 +320,12 @@ def _markdown_source(file: MarkdownFile, content: bytes, layer: Layer) -> Settin
     return SettingsSource(where, given, layer, written=given, marks=_markdown_marks(file, given, content))
 
 
+def _repeated(text: str) -> Iterator[Problem]:
+    """Keys that an object of a JSONC text has twice."""
+    for path, first in marks.repeated(text).items():
+        yield Problem(path, f"{dotted(path)} is set twice; what line {first.line} says has no effect")
+
+
 def _markdown_marks(file: MarkdownFile, given: JsonObject, content: bytes) -> Marks:
     """The lines of the keys in the front matter."""
     entries = given.get(file.kind)
@@ -368,29 +370,6 @@ def _as_json(value: Json, filled: Callable[[str], str]) -> Json:
             return value
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    """The text with ``{env:NAME}`` and ``{file:path}`` replaced by their values."""
-    return trust.REFERENCE.sub(lambda reference: values.get(reference[0], reference[0]), text)
-
-
-def _check_filled(chars: int) -> None:
-    """Refuse settings that become too large: a file of a few lines can name another one many times."""
-    if chars > FILLED_CHARS_MAX:
-        raise Invalid(f"with the files and variables that it names it has more than {FILLED_CHARS_MAX:,} characters")
-
-
 def _escaped(text: str) -> str:
     """A text as it is written inside of a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-def _value(reference: re.Match[str], folder: Path, environ: Mapping[str, str]) -> str:
-    kind, name = reference.groups()
-    return environ.get(name, "") if kind == "env" else _content(name, folder, environ)
-
-
-def _content(name: str, folder: Path, environ: Mapping[str, str]) -> str:
-    try:
-        return files.read_bytes(path_from(name, folder, environ), FILE_BYTES_MAX).decode("utf-8").strip()
-    except (OSError, ValueError, Invalid) as error:
-        raise Invalid(f"{{file:{name}}} cannot be read: {error}") from error

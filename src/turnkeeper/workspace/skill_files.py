@@ -19,7 +19,7 @@ from turnkeeper.model.skill import Skill
 from turnkeeper.workspace import files, setting_files
 from turnkeeper.workspace.folder_entries import is_folder
 from turnkeeper.workspace.project import ProjectPlace
-from turnkeeper.workspace.settings_source import path_from
+from turnkeeper.workspace.setting_references import path_from
 from turnkeeper.workspace.trust import TrustedDirectories
 
 NAME: Final = "SKILL.md"
