@@ -45,7 +45,8 @@ This page is written by `scripts/reference.py` from `src/turnkeeper`.
 - `TurnFailed`: a prompt led to no answer. It has the recorded failure (`error`) and what there is of an answer
   (`answer`).
 - `NotFound`, `Conflict`, `Invalid`, `Forbidden` and `Busy`, all below `Refusal`: what is asked for is refused, and
-  nothing was changed. The message says what to do. An unknown session is `NotFound` in every method.
+  nothing was changed. The message says what to do. An unknown session is `NotFound` in every method
+  but `subscribe`, which may name a session that is created later.
 - `StoreUnavailable`, and below it `StoreFull` and `StoreDamaged`: the store cannot be used, because of the disk or
   another program, or because it is closed.
 - `Damaged`: an entry of a log is not what was written; `turnkeeper doctor` says more.

@@ -1,8 +1,10 @@
 """A function is a provider: what it returns or yields is the answer."""
 
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 import turnkeeper
@@ -32,6 +34,22 @@ async def test_a_function_answers(function: object, settings: Settings, tmp_path
     made = turnkeeper.provider(function)  # type: ignore[arg-type]  # One of three kinds.
     async with turnkeeper.open("memory:", directory=tmp_path, provider=made, settings=settings) as tk:
         assert (await tk.ask("Wind?")).text == "West."
+
+
+async def test_plain_functions_run_at_the_same_time(settings: Settings, tmp_path: Path) -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def answer(request: ModelRequest) -> str:
+        both.wait()
+        return "West."
+
+    made = turnkeeper.provider(answer)
+    async with (
+        turnkeeper.open("memory:", directory=tmp_path, provider=made, settings=settings) as tk,
+        anyio.create_task_group() as group,
+    ):
+        for _ in range(2):
+            group.start_soon(tk.ask, "Wind?")
 
 
 async def test_a_function_calls_tools(settings: Settings, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from anyio import to_thread
+
 from turnkeeper.core.failures import broken
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.request import Call, ModelRequest
@@ -25,8 +27,8 @@ AnswerFunction: TypeAlias = (
 def provider(function: AnswerFunction) -> Provider:
     """Make a function a provider. It takes a ModelRequest, and returns or yields pieces: texts and calls of tools.
 
-    It may be a plain function, a coroutine function or an asynchronous generator. What it raises fails the turn. For
-    reasoning, usage and typed failures, implement ``Provider`` itself.
+    It may be a plain function, which runs on a thread, a coroutine function or an asynchronous generator. What it
+    raises fails the turn. For reasoning, usage and typed failures, implement ``Provider`` itself.
     """
     if not callable(function):
         raise Invalid(f"a provider is made of a function, not of {function!r:.80}")
@@ -42,7 +44,7 @@ class _Custom:
         yield [Start(), StartStep()]
         answer, calls, text_block = AnswerStream(), 0, ""
         try:
-            async for piece in _pieces(self._function(request)):
+            async for piece in _pieces(await _given(self._function, request)):
                 if isinstance(piece, Call):
                     answer.close_text(text_block)
                     text_block, calls = "", calls + 1
@@ -63,6 +65,13 @@ def _call(answer: AnswerStream, call: Call, call_id: str) -> None:
     answer.open_call(call_id, call.name)
     answer.call_input(call_id, encode(call.input).decode())
     answer.close_call(call_id)
+
+
+async def _given(function: AnswerFunction, request: ModelRequest) -> object:
+    """What a function gives. A plain one may block, and would hold up every session."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return function(request)
+    return await to_thread.run_sync(function, request, abandon_on_cancel=True)
 
 
 async def _pieces(found: object) -> AsyncIterator[Piece]:
