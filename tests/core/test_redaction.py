@@ -24,6 +24,19 @@ KEY = "\n".join(["-----BEGIN PRIVATE KEY-----", *KEY_LINES, "-----END PRIVATE KE
         (f"before\n{KEY}\nafter", "before\n[private-key 1]\nafter"),
         ("at /Users/grace/tides", "at /Users/[user 1]/tides"),
         ("GET /x?access_token=Zq83hfkw02jf&page=2", "GET /x?access_token=[password 1]&page=2"),
+        ("mysqldump -u ada -pZq83hfkw tides", "mysqldump -u ada -p[password 1] tides"),
+        ("docker login -u ada -p Zq83hfkw x.example", "docker login -u ada -p [password 1] x.example"),
+        ("machine x.example login ada password Zq83hfkw", "machine x.example login ada password [password 1]"),
+        ("redis-cli -h db -a low-tide ping", "redis-cli -h db -a [password 1] ping"),
+        ('{"user": "ada", "pass": "Zq83hfkw"}', '{"user": "ada", "pass": "[password 1]"}'),
+        ("<password>low-tide</password>", "<password>[password 1]</password>"),
+        ('os.environ["TIDE_SECRET"] = "Zq83hfkw02jf"', 'os.environ["TIDE_SECRET"] = "[password 1]"'),
+        (
+            "aws configure set aws_secret_access_key wJalrXUtnFEMI/K7MDENG/bPxRf",
+            "aws configure set aws_secret_access_key [api-key 1]",
+        ),
+        ("my password is Zq83hfkw, keep it", "my password is [password 1] keep it"),
+        ("ada:$6$Zq83hfkw$" + "a1B2c3D4e5F6" * 4 + ":19000:0", "ada:[password 1]:19000:0"),
     ],
 )
 def test_a_secret_is_masked_by_its_shape_or_its_place(text: str, masked: str) -> None:
@@ -45,6 +58,11 @@ def test_a_secret_is_masked_by_its_shape_or_its_place(text: str, masked: str) ->
         "max_tokens: 200000",
         'if text.startswith("-----BEGIN PRIVATE KEY-----"):\n    return load(text)\n' + "x = 1\n" * 30,
         "the secret: be patient and read everything twice",
+        "mysql --protocol tcp -port 3306, or mysql -p",
+        "login -p PORT and login name password reset",
+        "<token>value</token> $1$2 and awk '{print $1$HOME}'",
+        "the password is checked by the server",
+        'if os.environ["TOKEN"] == "abc1":',
     ],
 )
 def test_code_and_prose_are_left_alone(text: str) -> None:

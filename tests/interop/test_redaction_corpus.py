@@ -49,3 +49,14 @@ def test_of_a_hundred_lines_of_code_hardly_one_is_masked() -> None:
         masked += redactor.report().count
     assert lines > 50_000
     assert masked / lines < 1 / 2_000, (masked, lines)
+
+
+def test_what_was_written_into_an_env_file_is_masked_and_a_command_that_names_one_is_not() -> None:
+    written = {"filePath": "w/.env", "content": "ZED=plain-word-secret\n"}
+    shell = {"command": "LEVEL=debug-level cat .env"}
+    states = [{"status": "completed", "input": one, "output": ""} for one in (written, shell)]
+    parts = [{"type": "tool", "tool": "any", "state": state} for state in states]
+    masked = redacted.message(Redactor(), {"info": {"role": "assistant"}, "parts": parts}, "message 1")
+    first, second = (part["state"]["input"] for part in masked["parts"])
+    assert first == {"filePath": "w/.env", "content": "ZED=[env-file 1]\n"}
+    assert second == shell

@@ -45,13 +45,17 @@ def _part(redactor: Redactor, part: RawObject, place: str) -> RawObject:
     if part.get("type") != "tool" or not isinstance(state, dict):
         return _object(redactor.json(part, f"{place} {part.get('type', 'part')}"))
     name = str(part.get("tool", "tool"))[:40]
-    is_env = ENV_FILE.search(dumps(state.get("input"), ensure_ascii=False)) is not None
+    given = state.get("input")
+    is_env = ENV_FILE.search(dumps(given, ensure_ascii=False)) is not None
+    # What is written into such a file is one; a command that names it may set harmless variables.
+    is_written = isinstance(given, dict) and ENV_FILE.search(str(given.get("filePath", ""))) is not None
     rest = _object(redactor.json({key: one for key, one in part.items() if key != "state"}, f"{place} {name}"))
     fields: RawObject = {}
     for key, value in state.items():
         where = f"{place} {name} {key}"
         masked_key = redactor.text(key, where)
-        fields[masked_key] = value if key == "status" else redactor.json(value, where, is_env=is_env and key != "input")
+        holds_env = is_written if key == "input" else is_env
+        fields[masked_key] = value if key == "status" else redactor.json(value, where, is_env=holds_env)
     return {**rest, "state": fields}
 
 

@@ -56,6 +56,11 @@ def _is_password(value: str) -> bool:
     )
 
 
+def _is_value(value: str) -> bool:
+    """Whether a value is one, and does not stand for one."""
+    return not is_placeholder(value)
+
+
 def _is_key(value: str) -> bool:
     """Whether most of what stands between two marks is base64, and not the source of a program that reads keys."""
     inside = re.sub(r"-----[^-\n]{1,60}-----", "", value)
@@ -173,9 +178,21 @@ SHAPES: Final = (
         bool,
     ),
     _after("sshpass", r"sshpass\s+-p\s*[\"']?(?P<v>[^\s\"']{4,})", PASSWORD, bool),
+    _after("mysql mariadb", r"[a-z]+\b[^\n]{0,500}?\s-p[\"']?(?P<v>[^\s\"'$]{4,})", PASSWORD, _is_password),
+    _after("login", r"login\b[^\n]{0,300}?\s-p[= ]?[\"']?(?P<v>[^\s\"'$]{4,})", PASSWORD, _is_password),
+    _after("login", r"login\s+\S{1,200}\s+password\s+(?P<v>\S{4,})", PASSWORD, _is_password),
+    _after("redis-cli", r"redis-cli\b[^\n]{0,300}?\s-a\s+[\"']?(?P<v>[^\s\"'$]{4,})", PASSWORD, _is_value),
+    _after('"pass', r"\"pass\\*\"\s*:\s*\\*\"(?P<v>[^\"\\\s]{4,})", PASSWORD, _is_password),
+    _after("<password> <passwd>", r"<([a-z]+)>(?P<v>[^<>\s]{4,300})</\1>", PASSWORD, _is_value),
+    _after("<secret> <token> <apikey>", r"<([a-z]+)>(?P<v>[^<>\s]{8,300})</\1>", PASSWORD),
+    _after("aws_secret_access_key aws_session_token", r"aws_[a-z_]+\s+(?P<v>[A-Za-z0-9/+=]{16,})", API_KEY),
+    Shape(PASSWORD, ("password is ",), re.compile(r"password is:?\s+[\"'`]?(?P<v>[^\s\"'`]{6,})", re.I), is_random),
+    _after("$1$ $5$ $6$", r"\$[156]\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{20,}", PASSWORD, bool),
+    _after("$2a$ $2b$ $2y$", r"\$2[aby]\$\d\d\$[./A-Za-z0-9]{50,}", PASSWORD, bool),
+    _after("$y$", r"\$y\$[./A-Za-z0-9]+\$[./A-Za-z0-9]+\$[./A-Za-z0-9]{20,}", PASSWORD, bool),
 )
 
-_NAMED: Final = re.compile(rf"(?:{SECRET_NAME}){_OPEN}\s{{0,3}}(?:=>|:=|=|:)\s{{0,3}}")
+_NAMED: Final = re.compile(rf"(?:{SECRET_NAME}){_OPEN}\]?\s{{0,3}}(?:=>|:=|=|:)\s{{0,3}}")
 """A name and what stands between it and its value; for a text in lower case."""
 _QUOTED: Final = re.compile(r"\\*([\"'`])(?P<v>[^\"'`\n\\]{6,300})\\*\1")
 _BARE: Final = re.compile(rf"{_OPEN}(?P<v>[^\s\"'`\\,;&()\[\]{{}}<>]{{8,300}})")
