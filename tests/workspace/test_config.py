@@ -160,7 +160,7 @@ def test_references_are_filled_from_the_environment_and_from_files(place: Place)
         ('{"sandbox": {\n"network": "no"}}', "2:1: sandbox.network: Expected `bool | null`, got `str`"),
         ('{"agent": {"plan": {"tools": [1]}}}', "1:21: agent.plan.tools: Expected `object | null`, got `array`"),
         ('{"permission": {"bsh": "deny"}}', "1:17: permission.bsh: there is no tool or permission 'bsh'; did you mean"),
-        ('{"model": "{file:gone.txt}"}', " {file:gone.txt} cannot be read"),
+        ('{"model": "{file:gone.txt}"}', "1:12: {file:gone.txt} cannot be read"),
         ('"text"', " expected an object of settings"),
     ],
 )

@@ -75,7 +75,7 @@ def test_the_meaning_of_toml_and_json_is_the_same_value(place: Place) -> None:
             "[permission]\n\nbsh = 'ask'\n",
             "3:1: permission.bsh: there is no tool or permission 'bsh'; did you mean 'bash'?",
         ),
-        ("model = '{file:gone}'\n", " {file:gone} cannot be read"),
+        ("model = '{file:gone}'\n", "1:10: {file:gone} cannot be read"),
     ],
 )
 def test_a_mistake_in_toml_is_named_with_its_line(place: Place, text: str, message: str) -> None:
