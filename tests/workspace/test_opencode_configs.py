@@ -384,7 +384,6 @@ SHAPES = [
     Shape("an empty file", "", lambda loaded: loaded.merged, {}),
     Shape("a mark at the beginning", '\ufeff{"model": "a/b"}', of(lambda config: config.model), "a/b"),
     Shape("lines as in Windows", '{\r\n  // x\r\n  "model": "a/b",\r\n}\r\n', of(lambda config: config.model), "a/b"),
-    Shape("a key twice", '{"model": "a/first", "model": "a/last"}', of(lambda config: config.model), "a/last"),
 ]
 
 
@@ -400,3 +399,13 @@ def test_a_file_means_what_opencode_documents(shape: Shape, tmp_path: Path) -> N
         loaded = load(tmp_path / "project", tmp_path / "project", environ)
         assert (loaded.warnings, shape.meaning(loaded)) == ([], shape.expected)
         (place / "opencode.jsonc").unlink()
+
+
+def test_of_a_key_that_is_set_twice_the_last_holds_and_a_warning_says_so(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "opencode.jsonc").write_text('{"model": "a/first", "model": "a/last"}')
+    loaded = load(project, project, {"HOME": str(tmp_path), "TURNKEEPER_TRUST": "1"})
+    assert loaded.config.model == "a/last"
+    [warning] = loaded.warnings
+    assert "model is set twice" in warning

@@ -72,11 +72,11 @@ async def explain(
 ) -> None:
     """Say which layers set a key, in which file and line, and which one holds.
 
-    The strongest layer that sets a key holds. Variables that switch something off,
-    such as TURNKEEPER_DISABLE_AUTOCOMPACT, are the strongest. Settings of a project hold as far
-    as they narrow what may happen, until you trust it. With --json the answer is
-    {"key", "value", "meaning", "type", "default", "said": [{"where", "layer",
-    "line", "column", "value", "fate", "note"}], "problems"}.
+    The strongest layer that sets a key holds. Variables that switch something
+    off, such as TURNKEEPER_DISABLE_AUTOCOMPACT, are the strongest. Settings of a
+    project hold as far as they narrow what may happen, until you trust it. With
+    --json the answer is {"key", "value", "meaning", "type", "default", "said":
+    [{"where", "layer", "line", "column", "value", "fate", "note"}], "problems"}.
 
     For example:
       turnkeeper config explain model
