@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from crashes import Crash, lines
+from crashes import EVERY_WRITE, Crash, lines
 
 from turnkeeper.core.asks import waiting_calls
 from turnkeeper.mint import FIXED_START_MS, Mint
@@ -102,7 +102,7 @@ async def test_killed_again_while_the_answer_is_taken_up(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("engine", ["sqlite", "files"])
-@pytest.mark.parametrize("point", [*POINTS, "journal.before-append", "journal.after-append"])
+@pytest.mark.parametrize("point", EVERY_WRITE)
 async def test_killed_at_every_hit_between_an_ask_and_its_result(
     tmp_path: Path, crash_at: Crash, point: str, engine: str
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from crashes import Crash, lines
+from crashes import EVERY_WRITE, Crash, lines
 
 from turnkeeper.core.child_tasks import task_of
 from turnkeeper.core.open_calls import is_open
@@ -189,7 +189,7 @@ async def test_killed_while_it_runs_subtasks_a_session_runs_each_of_them_once(
 @pytest.mark.soak
 @pytest.mark.parametrize("engine", ["sqlite", "files"])
 @pytest.mark.parametrize("policy", ["rest", "continue"])
-@pytest.mark.parametrize("point", [*POINTS, "journal.before-append", "journal.after-append"])
+@pytest.mark.parametrize("point", EVERY_WRITE)
 async def test_killed_at_every_hit_of_a_write_a_session_finds_what_its_children_did(
     tmp_path: Path, crash_at: Crash, point: str, policy: Recovery, engine: str
 ) -> None:

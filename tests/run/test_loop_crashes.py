@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from crashes import Crash, lines
+from crashes import EVERY_WRITE, Crash, lines
 
 from turnkeeper.core.handles import pieces
 from turnkeeper.core.history import HistoryItem, compaction_of, visible
@@ -135,7 +135,7 @@ async def test_killed_at_a_write_of_the_loop_a_session_is_recovered(
 @pytest.mark.soak
 @pytest.mark.parametrize("engine", ["sqlite", "files"])
 @pytest.mark.parametrize("policy", ["rest", "continue"])
-@pytest.mark.parametrize("point", [*RUN_POINTS, "journal.before-append", "journal.after-append"])
+@pytest.mark.parametrize("point", EVERY_WRITE)
 async def test_killed_at_every_hit_of_a_write_of_the_loop_a_session_is_recovered(
     tmp_path: Path, whole: list[Shown], crash_at: Crash, point: str, policy: Recovery, engine: str
 ) -> None:

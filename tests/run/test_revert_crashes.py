@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from crashes import Crash, lines
+from crashes import EVERY_WRITE, Crash, lines
 
 from turnkeeper.core.restores import is_open
 from turnkeeper.mint import FIXED_START_MS, Mint
@@ -15,16 +15,14 @@ from turnkeeper.testing import loop_child, reverting
 from turnkeeper.testing.appended import ACKNOWLEDGED
 from turnkeeper.testing.harness import Stage
 
-POINTS = [
-    *(f"run.{when}-{what}" for what in REVERTS for when in ("before", "after")),
-    *(
-        "restore.before-file",
-        "restore.file-written",
-        "restore.file-linked",
-        "restore.file-replaced",
-        "restore.after-file",
-    ),
+RESTORE_POINTS = [
+    "restore.before-file",
+    "restore.file-written",
+    "restore.file-linked",
+    "restore.file-replaced",
+    "restore.after-file",
 ]
+POINTS = [*(f"run.{when}-{what}" for what in REVERTS for when in ("before", "after")), *RESTORE_POINTS]
 ENGINES = ["sqlite", "files"]
 
 EDITED = "".join(f"line {number}\n" for number in range(9)).replace("line 7", "others 7")
@@ -159,7 +157,7 @@ async def test_what_the_user_edits_before_a_killed_revert_is_finished_is_merged(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("point", [*POINTS, "journal.before-append", "journal.after-append"])
+@pytest.mark.parametrize("point", [*RESTORE_POINTS, *EVERY_WRITE[1:]])
 async def test_killed_at_every_hit_of_a_point_of_a_revert(
     tmp_path: Path, crash_at: Crash, caplog: pytest.LogCaptureFixture, point: str, engine: str
 ) -> None:

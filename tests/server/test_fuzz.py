@@ -22,7 +22,7 @@ from turnkeeper.testing.harness import StageOptions as Staging
 from turnkeeper.testing.harness import stage
 
 EXAMPLES = 4
-EXAMPLES_SOAK = 120
+EXAMPLES_SOAK = 60
 DEADLINE_S = 60
 
 LEFT_OUT = {"session.shell": "it would run what was made up", "v2.session.wait": "it has nothing to wait for"}

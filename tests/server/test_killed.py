@@ -41,7 +41,7 @@ DONE = "done.txt"
 STEPS = 2
 """So many turns a prompt has at most: one that calls, and one that answers."""
 
-ROUNDS, ROUNDS_SOAK = 4, 200
+ROUNDS, ROUNDS_SOAK = 4, 40
 
 
 @dataclass

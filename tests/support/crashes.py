@@ -13,6 +13,11 @@ Crash = Callable[..., bool]
 """Lives a life that ends at a crash point; whether the point was reached."""
 
 
+EVERY_WRITE = ("run.tool-begin", "journal.before-append", "journal.after-append")
+"""Crash points that all writes of a life pass, and the start of each tool call. The points of single writes are next to
+them, so a test of every hit needs these only."""
+
+
 def lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
