@@ -4,6 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from turnkeeper import Scripted, ToolPart
+from turnkeeper.model.event import PromptAdmitted
+from turnkeeper.sessions.ask import derived_session_id
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "support"
 LIMIT_S = 120
@@ -43,3 +51,36 @@ def test_a_script_that_was_killed_while_a_child_session_worked_goes_on_with_it(t
     assert second.returncode == 0
     assert "the child is done" in printed
     assert "digging" not in printed
+
+
+@pytest.mark.parametrize("id", [None, "migration"])
+async def test_a_prompt_that_waits_for_a_process_is_answered_when_that_process_is_killed(
+    id: str | None, opened: Any, place: Path, tmp_path: Path
+) -> None:
+    answers: list[str] = []
+    with command(tmp_path, "hangs") as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "The \n"
+        async with opened(Scripted().says("It is done.").forever(), store=f"sqlite:{tmp_path / 'store.db'}") as tk:
+            session_id = derived_session_id(str(place), "migration")
+
+            async def ask() -> None:
+                prompt = "Run the migration." if id else "And now?"
+                answers.append((await tk.ask(prompt, session=session_id, id=id)).text)
+
+            with anyio.fail_after(LIMIT_S):
+                async with anyio.create_task_group() as group:
+                    seq = (await tk.store.queries.state(session_id)).seq
+                    group.start_soon(ask)
+                    if id is None:
+                        async for recorded in tk.tail(session_id, after=seq):
+                            if isinstance(recorded.event, PromptAdmitted):
+                                break
+                    await anyio.wait_all_tasks_blocked()
+                    assert answers == []
+                    first.kill()
+            assert answers == ["It is done."]
+            parts = [part async for message in tk.iter_messages(session_id) for part in message.parts]
+            assert len([part for part in parts if isinstance(part, ToolPart)]) == 1
+            assert not await tk.is_abandoned(session_id)
+    assert (tmp_path / "place/effects").read_text() == "migrated\n"
