@@ -8,7 +8,6 @@ from turnkeeper.model.answer import Answer
 from turnkeeper.model.failure import Failure, StructuredOutputData, StructuredOutputFailure
 from turnkeeper.model.message import JsonSchemaFormat, ModelName, model_choice
 from turnkeeper.model.prompt import Prompt, TextInput
-from turnkeeper.model.refusal import Invalid
 from turnkeeper.store.store import Store
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ class AskedQuestion:
         system: str | None,
         output_type: type[Any] | None,
     ) -> None:
-        if not isinstance(prompt, str | Prompt):
-            raise Invalid(f"a prompt is text or a Prompt, not {prompt!r:.80}")
         given = Prompt(parts=(TextInput(text=prompt),)) if isinstance(prompt, str) else prompt
         self._output = OutputType(output_type) if output_type is not None else None
         self._key = id if id is not None else given.message_id
