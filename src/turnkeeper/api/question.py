@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from turnkeeper.core.admission import check_content
 from turnkeeper.core.output_type import OutputType
 from turnkeeper.core.prompt_answer import answer_failure, answer_of, structured_of, text_of
 from turnkeeper.model.answer import Answer
@@ -40,6 +41,7 @@ class AskedQuestion:
         if self._output is not None:
             changes["format"] = JsonSchemaFormat(schema=self._output.schema)
         self._prompt = given.but(**changes)
+        check_content(self._prompt)  # Here, too: a session would be made for it.
 
     def prompt(self, session_id: str) -> Prompt:
         """The prompt as it is sent in a session."""
