@@ -75,7 +75,9 @@ async def test_a_prompt_without_words_is_refused(tmp_path: Path, text: str) -> N
         session = await server.session()
         before = await server.stage.tk.store.queries.state(session)
         for way in ("message", "prompt_async"):
-            first: Any = await server.post(f"/session/{session}/{way}", {"parts": [{"type": "text", "text": text}]}, 400)
+            first: Any = await server.post(
+                f"/session/{session}/{way}", {"parts": [{"type": "text", "text": text}]}, 400
+            )
             assert first["data"]["message"] == "the prompt is empty; write something, or attach a file"
         second: Any = await server.post(f"/api/session/{session}/prompt", {"prompt": {"text": text}}, 400)
         assert second["message"] == "the prompt is empty; write something, or attach a file"

@@ -6,7 +6,6 @@ programs that only read should start fast. So classes are recognised by their na
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import wraps
-from pathlib import Path
 from types import FunctionType
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 
@@ -53,7 +52,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "int": _of("a whole number", int),
     "float": _of("a number", int, float),
     "bool": _of("True or False", bool),
-    "Path": _of("a path", Path),
+    "Path": _class("Path")._replace(words="a path"),
     "None": _of("None", type(None)),
     "Absence": WORD,
     "ExportLayout": WORD,

@@ -140,7 +140,7 @@ class Children(msgspec.Struct, frozen=True):
         return found
 
     async def unreported_below(self, session_id: str) -> list[SessionView]:
-        """The Child Sessions below a session whose results are to come as prompts, and that do not wait for the user."""
+        """The Child Sessions below a session that owe it a result in the background, and do not wait for the user."""
         tasks: list[ChildTask] = []
         for one in (session_id, *await self.running_below(session_id)):
             with suppress(NotFound):

@@ -55,7 +55,7 @@ async def wait_family(store: Store, runtime: Runtime, session_id: str) -> Outcom
             if child.kind == "abandoned" or seen.get(child_id) == seq:
                 reason = (
                     f"child session {child_id} was cut off with the process that ran it, and its result is still to "
-                    "come; `recover` brings it, and `run` with `resume=True` continues the child session"
+                    f"come; resuming session {session_id} continues it"
                 )
                 return Outcome(kind="abandoned", reason=reason)
         seen = left  # Its process may be about to deliver the result: check again.
