@@ -189,7 +189,7 @@ def is_value(thing: object) -> bool:
 
 def function(name: str, called: Callable[..., object], package: str = "turnkeeper") -> str:
     """A section for a public function."""
-    awaited = "await " if inspect.iscoroutinefunction(called) else ""
+    awaited = "await " if inspect.iscoroutinefunction(inspect.unwrap(called)) else ""
     shown = f"{awaited}{package}.{name}{signature(called)}"
     return f"\n### `{package}.{name}`\n\n```python\n{shown}\n```\n\n{said(called)}\n"
 

@@ -11,6 +11,7 @@ import anyio
 
 from turnkeeper.api import Turnkeeper
 from turnkeeper.bus import Bus
+from turnkeeper.core.arguments import checked_function
 from turnkeeper.mint import Mint
 from turnkeeper.model.notification import AnyNotification
 from turnkeeper.model.refusal import Invalid
@@ -71,6 +72,7 @@ async def open_store(
             raise raised
 
 
+@checked_function
 def open_program(
     store: str | Engine | None = None,
     *,
@@ -137,6 +139,7 @@ async def ask(prompt: "str | Prompt", *, output_type: None = None, **given: Unpa
 async def ask(prompt: "str | Prompt", *, output_type: type[T], **given: Unpack[AskOptions]) -> "Answer[T]": ...
 
 
+@checked_function
 async def ask(
     prompt: "str | Prompt",
     *,

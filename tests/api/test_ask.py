@@ -396,3 +396,42 @@ async def test_the_old_way_to_read_a_history_is_told_the_new_one(opened: Any) ->
     async with opened(Scripted()) as tk:
         with pytest.raises(Invalid, match="iter_messages"):
             tk.stream("ses_e1e62050cffekYqu2axphrFwE3")
+
+
+EMPTY: dict[str, Any] = {
+    "nothing": "",
+    "spaces": " \n\t ",
+    "two empty texts": turnkeeper.Prompt(parts=(turnkeeper.TextInput(text=""), turnkeeper.TextInput(text=" "))),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+async def test_a_prompt_without_words_is_neither_sent_nor_stored(name: str, opened: Any) -> None:
+    model = Scripted().says("Hm.").forever()
+    async with opened(model) as tk:
+        session = await tk.create()
+        for send in (tk.ask(EMPTY[name], session=session), tk.prompt(session.id, EMPTY[name])):
+            with pytest.raises(Invalid, match="the prompt is empty; write something, or attach a file"):
+                await send
+        with pytest.raises(Invalid, match="the prompt is empty"):
+            await anext(tk.stream(EMPTY[name], session=session))
+        assert (await tk.messages(session.id)).items == ()
+        with pytest.raises(Invalid, match="the prompt is empty"):
+            await tk.ask(EMPTY[name])
+        assert [one.id for one in (await tk.list()).items] == [session.id]
+    assert model.requests == []
+
+
+async def test_an_empty_text_with_an_attachment_is_sent(opened: Any, place: Path) -> None:
+    (place / "wind.txt").write_text("west")
+    file = turnkeeper.FileInput(mime="text/plain", url=(place / "wind.txt").as_uri())
+    async with opened(Scripted().says("West.")) as tk:
+        answer = await tk.ask(turnkeeper.Prompt(parts=(turnkeeper.TextInput(text=""), file)))
+        assert answer.text == "West."
+
+
+async def test_a_note_may_be_empty(opened: Any) -> None:
+    async with opened(Scripted()) as tk:
+        session = await tk.create()
+        await tk.prompt(session.id, turnkeeper.Prompt(parts=(turnkeeper.TextInput(text=""),), no_reply=True))
+        assert len((await tk.messages(session.id)).items) == 1

@@ -17,7 +17,7 @@ from turnkeeper.model.event import StatusChanged
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
-from turnkeeper.model.status import BUSY, Idle
+from turnkeeper.model.status import BUSY, IDLE, Idle
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
@@ -157,3 +157,62 @@ async def test_a_background_task_that_was_cut_off_is_reported_once(house: House,
         await runtime.tk.recover("continue")
         assert (await runtime.tk.store.journal.view(session)).children == ()
         assert await runtime.is_sound(session)
+
+
+async def test_a_background_task_that_was_cut_off_does_not_count_as_rested(house: House) -> None:
+    session, child = await house.left_working(background=True)
+    async with house.opened(BySession(root=Scripted().says("I see."))) as runtime:
+        outcome = await runtime.tk.wait_family(session)
+        assert outcome.kind == "abandoned"
+        assert child in outcome.reason
+        assert f"resuming session {session}" in outcome.reason
+        await runtime.tk.recover("rest")
+        assert (await runtime.tk.wait_family(session)).kind == "rested"
+
+
+async def test_a_background_task_whose_process_was_killed_does_not_count_as_rested(house: House) -> None:
+    session, child = await house.left_working(background=True)
+    async with house.opened(BySession(root=Scripted().says("I see."))) as runtime:
+        dead = this_process().but(pid=2**22 + 1, started="long ago")
+        await runtime.tk.store.journal.append(child, StatusChanged(status=BUSY, owner=dead))
+        outcome = await runtime.tk.wait_family(session)
+        assert (outcome.kind, child in outcome.reason) == ("abandoned", True)
+        await runtime.tk.run(child, resume=False)
+        assert (await runtime.tk.wait_family(session)).kind == "rested"
+        assert (await texts(runtime, session))[-1] == "I see."
+
+
+async def test_a_background_task_of_another_process_is_waited_for(house: House) -> None:
+    session, child = await house.left_working(background=True)
+    outcomes: list[str] = []
+    async with house.opened(BySession(root=Scripted().says("I see."))) as runtime:
+        living = this_process().but(runtime="another")
+        await runtime.tk.store.journal.append(child, StatusChanged(status=BUSY, owner=living))
+
+        async def wait() -> None:
+            outcomes.append((await runtime.tk.wait_family(session)).kind)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            assert outcomes == []
+            await runtime.tk.store.journal.append(child, StatusChanged(status=IDLE))
+        assert outcomes == ["abandoned"]
+
+
+async def test_a_background_task_that_waits_for_the_user_is_not_waited_for(house: House) -> None:
+    model = BySession(
+        root=Scripted().calls("task", **a_task("one", agent="scout", background=True)).then().says("It runs."),
+        one=Scripted().calls("asks", text="may I?"),
+    )
+    async with house.opened(model) as runtime:
+        session = await runtime.session()
+        async with runtime.tk.subscribe() as heard:
+            await runtime.say(session, "root: go")
+            async for one in heard:
+                if isinstance(one, Notification) and one.type == "permission.asked":
+                    break
+    async with house.opened(BySession()) as runtime:
+        await runtime.tk.recover()
+        assert (await runtime.tk.wait_family(session)).kind == "rested"
+        assert len(await runtime.tk.permissions()) == 1

@@ -1,4 +1,4 @@
-"""An agent or a model that does not exist is refused with 400, and nothing is recorded."""
+"""An agent or a model that does not exist, or a prompt without words, is refused with 400; nothing is recorded."""
 
 from pathlib import Path
 from typing import Any
@@ -67,3 +67,18 @@ async def test_the_second_generation_refuses_a_prompt_to_an_unknown_choice(tmp_p
             refused: Any = await server.post(f"/api/session/{session}/prompt", {"prompt": {"text": "go"}}, 400)
             assert refused["_tag"] == "InvalidRequestError"
             assert await server.stage.tk.store.queries.state(session) == before
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_a_prompt_without_words_is_refused(tmp_path: Path, text: str) -> None:
+    async with served(tmp_path) as server:
+        session = await server.session()
+        before = await server.stage.tk.store.queries.state(session)
+        for way in ("message", "prompt_async"):
+            first: Any = await server.post(
+                f"/session/{session}/{way}", {"parts": [{"type": "text", "text": text}]}, 400
+            )
+            assert first["data"]["message"] == "the prompt is empty; write something, or attach a file"
+        second: Any = await server.post(f"/api/session/{session}/prompt", {"prompt": {"text": text}}, 400)
+        assert second["message"] == "the prompt is empty; write something, or attach a file"
+        assert await server.stage.tk.store.queries.state(session) == before

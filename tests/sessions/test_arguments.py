@@ -285,7 +285,7 @@ async def test_a_subscriber_needs_room(tk: Turnkeeper) -> None:
 async def test_only_a_notification_is_published(tk: Turnkeeper, session_id: str) -> None:
     untyped: Any = tk
     async with tk.subscribe(session_id=session_id) as heard:
-        with pytest.raises(Invalid, match="a Notification is published, not 5"):
+        with pytest.raises(Invalid, match="notification is a Notification, not 5"):
             untyped.publish(5)
         await tk.touch(session_id)
         assert (await anext(heard)).session_id == session_id

@@ -1,6 +1,6 @@
 import asyncio
 
-from agents import Agent, Runner
+from agents import Agent, Runner, TResponseInputItem
 
 
 async def main() -> None:
@@ -9,9 +9,9 @@ async def main() -> None:
     async for event in result.stream_events():
         if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
             print(event.data.delta)
-            said = {"role": "assistant", "content": event.data.delta}
+            said: TResponseInputItem = {"role": "assistant", "content": event.data.delta}
             result.cancel()
-    asked = [*result.to_input_list(), said, {"role": "user", "content": "Go on."}]
+    asked: list[TResponseInputItem] = [*result.to_input_list(), said, {"role": "user", "content": "Go on."}]
     print((await Runner.run(agent, asked)).final_output)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from turnkeeper.api.question import AskedQuestion
 from turnkeeper.api.running import Running
 from turnkeeper.api.streamed_answer import StreamedAnswer
-from turnkeeper.core.arguments import check as check_argument
 from turnkeeper.core.arguments import checked
 from turnkeeper.model.answer import Answer, TurnFailed
 from turnkeeper.model.message import ModelName
@@ -88,8 +87,10 @@ class Asking(Running):
         ``output_type`` asks for structured output of this type: a msgspec Struct, a dataclass, a TypedDict or a
         built-in type. ``id`` makes it safe to ask again, for example in a script that was killed: a prompt with this id
         is sent once, an answer that is stored is returned without asking a provider, and a turn that was cut off or
-        failed is continued. Raises TurnFailed if there is no answer; with ``check=False`` the answer has the ``error``
-        instead. Cancelling the call does not stop the session: see ``stop``.
+        failed is continued. If another process runs the session, the prompt waits for its turn there; if that process
+        dies, the session is taken over and the prompt is answered here, and no call is run again. Raises TurnFailed if
+        there is no answer; with ``check=False`` the answer has the ``error`` instead. Cancelling the call does not stop
+        the session: see ``stop``.
         """
         asked = self._question(prompt, id, agent, model, system, output_type)
         session_id = await self._session_for(session, id)
@@ -198,9 +199,6 @@ class Asking(Running):
         if isinstance(agent, Agent):
             self.runtime.directories.own.add(agent.configuration())
             agent = agent.name
-        for name, given in (("id", id), ("agent", agent), ("system", system)):
-            if given is not None:
-                check_argument(name, given, (str,))
         return AskedQuestion(prompt, id=id, agent=agent, model=model, system=system, output_type=output_type)
 
     async def _session_for(self, session: str | Session | None, key: str | None) -> str:

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from turnkeeper.core.admission import check_content
 from turnkeeper.core.output_type import OutputType
 from turnkeeper.core.prompt_answer import answer_failure, answer_of, structured_of, text_of
 from turnkeeper.model.answer import Answer
 from turnkeeper.model.failure import Failure, StructuredOutputData, StructuredOutputFailure
 from turnkeeper.model.message import JsonSchemaFormat, ModelName, model_choice
 from turnkeeper.model.prompt import Prompt, TextInput
-from turnkeeper.model.refusal import Invalid
 from turnkeeper.store.store import Store
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ class AskedQuestion:
         system: str | None,
         output_type: type[Any] | None,
     ) -> None:
-        if not isinstance(prompt, str | Prompt):
-            raise Invalid(f"a prompt is text or a Prompt, not {prompt!r:.80}")
         given = Prompt(parts=(TextInput(text=prompt),)) if isinstance(prompt, str) else prompt
         self._output = OutputType(output_type) if output_type is not None else None
         self._key = id if id is not None else given.message_id
@@ -43,6 +41,7 @@ class AskedQuestion:
         if self._output is not None:
             changes["format"] = JsonSchemaFormat(schema=self._output.schema)
         self._prompt = given.but(**changes)
+        check_content(self._prompt)  # Here, too: a session would be made for it.
 
     def prompt(self, session_id: str) -> Prompt:
         """The prompt as it is sent in a session."""

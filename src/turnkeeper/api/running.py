@@ -154,9 +154,13 @@ class Running(Records):
         return await wait.wait(self.store, self.runtime, session_id)
 
     async def wait_family(self, session_id: str) -> "Outcome":
-        """Wait as ``wait`` does, and also for the Child Sessions that work for the session in the background."""
-        outcome = await self.wait(session_id)
-        return await self._running.wait_family(session_id) if self._running is not None else outcome
+        """Wait as ``wait`` does, and also for the Child Sessions that work for the session in the background.
+
+        The outcome has the kind ``abandoned`` if one of them was cut off: ``recover`` reports it to the session.
+        """
+        from turnkeeper.sessions import wait
+
+        return await wait.wait_family(self.store, self.runtime, session_id)
 
     async def is_abandoned(self, session_id: str) -> bool:
         """Whether the process that ran a session died. The status stays busy until the open turn is closed.

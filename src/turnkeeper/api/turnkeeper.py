@@ -13,7 +13,6 @@ from turnkeeper.api.sharing import Sharing
 from turnkeeper.bus import Listener
 from turnkeeper.core.arguments import checked
 from turnkeeper.model.notification import AnyNotification, Notification
-from turnkeeper.model.refusal import Invalid
 
 
 @checked
@@ -22,8 +21,6 @@ class Turnkeeper(Requests, Asking, Sharing, Commanding, Past, Reverting, Interch
 
     def publish(self, notification: Notification) -> None:
         """Publish a notification that is not derived from an event, such as a question to the user."""
-        if not isinstance(notification, Notification):
-            raise Invalid(f"a Notification is published, not {notification!r:.80}")
         self._bus.publish(notification)
 
     def listen(self, receive: Callable[[AnyNotification], None]) -> Listener[AnyNotification]:

@@ -293,6 +293,8 @@ class Live:
         if outcome.reason == WAITS:
             self._say("■ a call waits for an answer; `turnkeeper permission list` shows it", "yellow")
             return failures.REFUSED
+        if outcome.kind == "abandoned":
+            self._say(f"■ {one_line(outcome.reason)}", "yellow")
         if feed.lack is not None:
             self._say(f"✗ {LACKS[feed.lack]}", "red")
             return failures.REFUSED

@@ -89,8 +89,11 @@ async def asked(lines: Sequence[str], question: str) -> bool:
 
 
 def agrees(question: str) -> bool:
-    """Ask on the terminal. Enter alone is a yes; the end of the input is a no."""
-    return typed_line(f"{wrapped(question)} [Y/n] ").casefold() in ("\n", "y\n", "yes\n")
+    """Ask on the terminal, until the answer is yes or no. Enter alone is a yes; the end of the input is a no."""
+    typed = typed_line(f"{wrapped(question)} [Y/n] ")
+    while (said := typed.strip().casefold()) not in ("", "y", "yes", "n", "no"):
+        typed = typed_line("y or n? ")  # It may be a prompt that was typed too early, which decides nothing.
+    return bool(typed) and said in ("", "y", "yes")
 
 
 def typed_line(question: str) -> str:

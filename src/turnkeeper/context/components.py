@@ -19,6 +19,8 @@ class Components:
 
     def register(self, component: ContextComponent) -> Registration[ContextComponent]:
         """Add a component from the next boundary on. Raises Invalid, or DuplicateKey if its key is in use."""
+        if not isinstance(component, ContextComponent):
+            raise Invalid(f"a component is what @turnkeeper.component makes of a function, not {component!r:.80}")
         check_key(component.key)
         return self._registry.register(component.key, component)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 
 from turnkeeper.core.compaction_events import Ids
-from turnkeeper.core.limits import INBOX_MAX, NESTED_MAX
+from turnkeeper.core.limits import INBOX_MAX, NESTED_MAX, PROMPT_PARTS_MAX
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
@@ -11,8 +11,8 @@ from turnkeeper.model.event import Event
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.permission import Rule
-from turnkeeper.model.prompt import Prompt
-from turnkeeper.model.refusal import Busy
+from turnkeeper.model.prompt import Prompt, TextInput
+from turnkeeper.model.refusal import Busy, Invalid
 from turnkeeper.model.session import NO_VARIANT, SessionModel
 from turnkeeper.model.status import Idle
 
@@ -39,6 +39,14 @@ def admission_events(
     if prompt.no_reply and view.turn is None and isinstance(view.status, Idle):
         events.append(e.PromptPromoted(message_id=message.id))
     return [*events, *discovered(instructions, view.instructions)]
+
+
+def check_content(prompt: Prompt) -> None:
+    """Raise Invalid if there is nothing to answer: an answer costs money. A note needs none, and may be empty."""
+    if not 0 < len(prompt.parts) <= PROMPT_PARTS_MAX:
+        raise Invalid(f"a prompt needs at least one part, and has {PROMPT_PARTS_MAX} at the most")
+    if not prompt.no_reply and all(isinstance(part, TextInput) and not part.text.strip() for part in prompt.parts):
+        raise Invalid("the prompt is empty; write something, or attach a file")
 
 
 def handed_over(agent: Agent, words: str, before: UserMessage, view: SessionView, ids: Ids, now: int) -> list[Event]:

@@ -1,62 +1,164 @@
-"""Argument checks: a public method refuses an argument of the wrong type. Python itself checks no types."""
+"""Argument checks: a public function refuses an argument of the wrong type. Python itself checks no types.
 
+The types are read from the annotations, as text: a class that an annotation names may not be imported yet, because
+programs that only read should start fast. So classes are recognised by their names.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import wraps
-from types import FunctionType, UnionType
-from typing import Final, TypeVar, get_args
+from types import FunctionType
+from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from turnkeeper.model.refusal import Invalid
 
 C = TypeVar("C")
+P = ParamSpec("P")
+R = TypeVar("R")
 
-NAMES: Final = {
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "True or False",
-    "Path": "a path",
-    "NoneType": "None",
+
+class Kind(NamedTuple):
+    """A kind of values: its name in an error message, and whether a value is one."""
+
+    words: str
+    has: Callable[[object], bool]
+
+
+def _of(words: str, *types: type) -> Kind:
+    return Kind(words, lambda given: isinstance(given, types) and (bool in types or not isinstance(given, bool)))
+
+
+def _class(name: str) -> Kind:
+    return Kind(f"a {name}", lambda given: any(one.__name__ == name for one in type(given).__mro__))
+
+
+def _with(words: str, method: str) -> Kind:
+    return Kind(words, lambda given: not isinstance(given, type) and callable(getattr(given, method, None)))
+
+
+def _many(kind: type) -> Kind:
+    return Kind("a list", lambda given: isinstance(given, kind) and not isinstance(given, str | bytes | Mapping))
+
+
+def _is_mapping(given: object) -> bool:
+    return isinstance(given, Mapping) and all(isinstance(key, str) for key in given)
+
+
+FUNCTION: Final = Kind("a function", callable)
+WORD: Final = _of("text", str)
+"""One of some words. Which ones is checked where it is used."""
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "str": WORD,
+    "int": _of("a whole number", int),
+    "float": _of("a number", int, float),
+    "bool": _of("True or False", bool),
+    "Path": _class("Path")._replace(words="a path"),
+    "None": _of("None", type(None)),
+    "Absence": WORD,
+    "ExportLayout": WORD,
+    "PermissionAnswer": WORD,
+    "ProgramName": WORD,
+    "Recovery": WORD,
+    "Callable": FUNCTION,
+    "ProgressReport": FUNCTION,
+    "Sequence": _many(Sequence),
+    "tuple": _many(Sequence),
+    "Iterable": _many(Iterable),
+    "DamagedNames": _of("a list", list),
+    "Mapping": Kind("a dictionary whose keys are text", _is_mapping),
+    "Failed": _of("a dictionary", MutableMapping),
+    "Engine": _with("an Engine", "scan"),
+    "Provider": _with("a Provider", "stream"),
+    **{name: _class(name) for name in ("FileInput", "Left", "Mint", "Notification", "Prompt", "Session", "Settings")},
+    "Agent": _class("Agent")._replace(words="an Agent"),
 }
-"""The checked types, and their names in an error message. Other types are checked where they are used."""
+"""The names in annotations that are checked. An argument with another one is checked where it is used."""
+
+
+class Wanted(NamedTuple):
+    """One alternative of an annotation. ``inner``: what a list is to hold, if that is checked."""
+
+    kind: Kind
+    inner: "tuple[Wanted, ...]" = ()
+
+    @property
+    def words(self) -> str:
+        """Its name in an error message."""
+        return f"{self.kind.words} of {_words(self.inner).removeprefix('a ')}" if self.inner else self.kind.words
+
+    def has(self, given: object) -> bool:
+        """Whether a value is of this type. What can be iterated only once is not looked into."""
+        if not self.kind.has(given) or not self.inner or not isinstance(given, list | tuple):
+            return self.kind.has(given)
+        return all(any(wanted.has(one) for wanted in self.inner) for one in given)
 
 
 def checked(kind: type[C]) -> type[C]:
     """Class decorator: public methods raise Invalid for an argument of the wrong type."""
     for name, method in list(vars(kind).items()):
         if isinstance(method, FunctionType) and not name.startswith("_"):
-            wanted = {one: types for one, hint in method.__annotations__.items() if (types := _types(hint))}
-            wanted.pop("return", None)
-            if wanted:
-                setattr(kind, name, _guarded(method, wanted))
+            setattr(kind, name, checked_function(method))
     return kind
 
 
-def check(name: str, given: object, types: tuple[type, ...]) -> None:
-    """Raise Invalid unless an argument has one of these types and can be stored."""
-    allowed = (*types, int) if float in types else types
-    names = [one.__name__ for one in types]
-    if not isinstance(given, allowed) or (isinstance(given, bool) and bool not in types):
-        raise Invalid(f"{name} is {' or '.join(NAMES[one] for one in names)}, not {given!r:.80}")
-    if isinstance(given, str) and "Path" not in names:  # A path may hold bytes that are no text.
+def checked_function(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: a function raises Invalid for an argument of the wrong type, before anything is done."""
+    assert isinstance(function, FunctionType), "a function is decorated"
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    found = {name: _alternatives(hint) for name, hint in function.__annotations__.items() if name != "return"}
+    wanted = {name: types for name, types in found.items() if types}
+    if not wanted:
+        return function
+
+    @wraps(function)
+    def guarded(*args: P.args, **given: P.kwargs) -> R:
+        for name, value in (*zip(names, args, strict=False), *given.items()):
+            if name in wanted:
+                _check(name, value, wanted[name])
+        return function(*args, **given)  # type: ignore[no-any-return]  # What the function returns.
+
+    return guarded
+
+
+def check(name: str, given: object, annotation: str) -> None:
+    """Raise Invalid unless an argument has an annotated type and can be stored."""
+    _check(name, given, _alternatives(annotation))
+
+
+def _check(name: str, given: object, wanted: tuple[Wanted, ...]) -> None:
+    if not any(one.has(given) for one in wanted):
+        raise Invalid(f"{name} is {_words(wanted)}, not {given!r:.80}")
+    if isinstance(given, str) and KINDS["Path"] not in (one.kind for one in wanted):  # A path may hold other bytes.
         try:
             given.encode()
         except UnicodeEncodeError as error:
             raise Invalid(f"{name} holds half a character ({error.reason}); send whole ones") from error
 
 
-def _types(hint: object) -> tuple[type, ...]:
-    """The types of an annotation; empty if one of them is not in NAMES."""
-    found = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    return found if all(isinstance(one, type) and one.__name__ in NAMES for one in found) else ()
+def _words(wanted: Iterable[Wanted]) -> str:
+    return " or ".join(one.words for one in wanted)
 
 
-def _guarded(method: FunctionType, wanted: dict[str, tuple[type, ...]]) -> object:
-    names = method.__code__.co_varnames[: method.__code__.co_argcount]
+def _alternatives(hint: object) -> tuple[Wanted, ...]:
+    """The types of an annotation; empty if one of them is not checked here."""
+    text = hint if isinstance(hint, str) else hint.__name__ if isinstance(hint, type) else repr(hint)
+    found = []
+    for one in _split(text):
+        name, _, inside = one.strip().partition("[")
+        kind = KINDS.get(name.rpartition(".")[2])
+        if kind is None:
+            return ()
+        is_list = kind in (KINDS["Sequence"], KINDS["Iterable"])
+        found.append(Wanted(kind, _alternatives(inside.removesuffix("]")) if is_list else ()))
+    return tuple(found)
 
-    @wraps(method)
-    def guarded(*args: object, **given: object) -> object:
-        for name, value in (*zip(names, args, strict=False), *given.items()):
-            if name in wanted:
-                check(name, value, wanted[name])
-        return method(*args, **given)
 
-    return guarded
+def _split(text: str) -> Iterator[str]:
+    """The alternatives of a union as text."""
+    depth, begin = 0, 0
+    for at, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if character == "|" and not depth:
+            yield text[begin:at]
+            begin = at + 1
+    yield text[begin:]

@@ -59,8 +59,8 @@ def model_choice(given: ModelName) -> ModelChoice:
 
 
 def session_model(given: ModelName | None) -> SessionModel | None:
-    """The model that a caller names for a session. What is no name is returned as it is: the store refuses it."""
-    if isinstance(given, str | ModelChoice):
+    """The model that a caller names for a session. A dictionary is returned as it is: the store reads it."""
+    if given is not None and not isinstance(given, SessionModel | Mapping):
         named = model_choice(given)
         return SessionModel(id=named.model_id, provider_id=named.provider_id, variant=named.variant)
     return given

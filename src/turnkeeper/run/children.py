@@ -18,6 +18,7 @@ from turnkeeper.core.asks import is_held
 from turnkeeper.core.child_results import ChildResult, child_result, delivery_events, prompt_of, report_of
 from turnkeeper.core.child_tasks import background_tasks, is_at_rest
 from turnkeeper.core.view import SessionView
+from turnkeeper.model.child import ChildTask
 from turnkeeper.model.event import Event, StatusChanged, TurnEnded
 from turnkeeper.model.message import AssistantMessage, ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -116,6 +117,14 @@ class Children(msgspec.Struct, frozen=True):
                 if (await self.store.journal.view(task.session_id)).turn is not None:
                     self.resuming.add(task.session_id)
 
+    async def resumes(self, session_id: str, resume: bool) -> bool:
+        """Whether a run of a session continues a turn that was cut off. If so, its background tasks go on, too."""
+        resume = resume or session_id in self.resuming
+        self.resuming.discard(session_id)
+        if resume:
+            await self.recover(session_id, resumes=True)
+        return resume
+
     async def running_below(self, session_id: str) -> list[str]:
         """The Child Sessions that work for a session, with theirs, parents first."""
         found: list[str] = []
@@ -128,6 +137,19 @@ class Children(msgspec.Struct, frozen=True):
             below = [task.session_id for task in view.children if task.session_id not in found]
             found += below
             waiting += below
+        return found
+
+    async def unreported_below(self, session_id: str) -> list[SessionView]:
+        """The Child Sessions below a session that owe it a result in the background, and do not wait for the user."""
+        tasks: list[ChildTask] = []
+        for one in (session_id, *await self.running_below(session_id)):
+            with suppress(NotFound):
+                tasks += background_tasks(await self.store.journal.view(one))
+        found: list[SessionView] = []
+        for task in tasks:
+            with suppress(NotFound):
+                if not await self._is_held(task.session_id):
+                    found.append(await self.store.journal.view(task.session_id))
         return found
 
     async def root_of(self, session_id: str) -> str:
@@ -172,14 +194,21 @@ class Children(msgspec.Struct, frozen=True):
             session = parent.session
         return found
 
-    async def recover(self, session_id: str) -> None:
-        """See to the background tasks of a session: report those that are done, and run those that nobody runs."""
+    async def recover(self, session_id: str, *, resumes: bool = False) -> None:
+        """See to the background tasks of a session: report those that are done, and run those that no process runs.
+
+        With ``resumes``, those whose turn was cut off go on.
+        """
         for task in background_tasks(await self.store.journal.view(session_id)):
             try:
                 child = await self.store.journal.view(task.session_id)
             except NotFound:  # The call that makes it runs again.
                 continue
-            if child.owner is None and child.turn is None and child.inbox:
+            is_open = child.turn is not None and not await self._is_held(task.session_id)
+            if resumes and is_open and not self.is_active(task.session_id):
+                self.resuming.add(task.session_id)
+                self.wake(task.session_id)
+            elif child.owner is None and child.turn is None and child.inbox:
                 self.wake(task.session_id)
             else:
                 await self.rested(task.session_id)

@@ -207,8 +207,7 @@ class Runtime:
 
     async def _run_drain(self, session_id: str, resume: bool) -> str:
         """A drain of a session, and the report to its parent if it is a Child Session that rests then."""
-        resume = resume or session_id in self.children.resuming
-        self.children.resuming.discard(session_id)
+        resume = await self.children.resumes(session_id, resume)
         try:
             with self._collection.paused():
                 reason = await self._drain.run(session_id, resume)

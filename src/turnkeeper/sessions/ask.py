@@ -56,21 +56,30 @@ async def send(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
 async def settle(store: Store, runtime: Runtime, sent: Sent) -> Outcome:
     """Run the session until the prompt is answered and the session rests.
 
-    A prompt that was sent before is not asked again if it has its answer. If its turn failed, or its process died, one
-    more turn is run.
+    A prompt that was sent before is not asked again if it has its answer; if its turn failed, one more turn is run. If
+    the process that runs the session dies, the session is taken over: the turn that was cut off is closed, its calls
+    are not run again, and the prompt is answered here.
     """
-    session_id = sent.receipt.session_id
     if sent.is_known:
-        resume = await _resumes(store, sent.receipt)
-        if resume is None:
-            return Outcome(kind="rested", reason="a later prompt was sent")
-        if session_id not in runtime.active:
-            outcome = await runtime.run(session_id, resume=resume)
-            if not outcome.is_busy:
-                return outcome
+        outcome = await _continue(store, runtime, sent.receipt)
     else:
-        runtime.wake(session_id)
-    return await wait.wait(store, runtime, session_id)
+        runtime.wake(sent.receipt.session_id)
+        outcome = await wait.wait(store, runtime, sent.receipt.session_id)
+    while outcome.kind == "abandoned":
+        outcome = await _continue(store, runtime, sent.receipt)
+    return outcome
+
+
+async def _continue(store: Store, runtime: Runtime, receipt: Receipt) -> Outcome:
+    """Run the session on for a prompt that was sent before, or wait for the process that does."""
+    resume = await _resumes(store, receipt)
+    if resume is None:
+        return Outcome(kind="rested", reason="a later prompt was sent")
+    if receipt.session_id not in runtime.active:
+        outcome = await runtime.run(receipt.session_id, resume=resume)
+        if not outcome.is_busy:
+            return outcome
+    return await wait.wait(store, runtime, receipt.session_id)
 
 
 async def answer_turns(store: Store, receipt: Receipt) -> list[AnswerTurn]:

@@ -88,7 +88,7 @@ async def move(store: Store, session_id: str, place: ProjectPlace) -> Session:
 
 async def set_todos(store: Store, session_id: str, todos: tuple[Todo, ...]) -> tuple[Todo, ...]:
     """Replace the task list."""
-    todos, _ = storable(todos, tuple[Todo, ...], "the task list")
+    todos, _ = storable(todos, tuple[Todo, ...], "the todos")
     changed = await store.journal.change(
         session_id, lambda view: [e.TodosSet(todos=todos)] if view.todos != todos else []
     )

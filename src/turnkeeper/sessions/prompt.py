@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from turnkeeper.core.admission import admission_events, model_of
+from turnkeeper.core.admission import admission_events, check_content, model_of
 from turnkeeper.core.child_rules import TASK, callable_agents, mentioned
-from turnkeeper.core.limits import PROMPT_PARTS_MAX
 from turnkeeper.core.permission import merge
 from turnkeeper.core.restores import is_pending
 from turnkeeper.core.storable import storable
@@ -87,8 +86,7 @@ async def _admit(
     deliver: Callable[[SessionView], Delivery] | None = None,
 ) -> AdmissionResult:
     prompt, _ = storable(prompt, Prompt, "the prompt")
-    if not 0 < len(prompt.parts) <= PROMPT_PARTS_MAX:
-        raise Invalid(f"a prompt needs at least one part, and has {PROMPT_PARTS_MAX} at the most")
+    check_content(prompt)
     if isinstance(prompt.format, JsonSchemaFormat):
         check_schema(prompt.format.schema)
     message_id, digest = message_id_of(store, prompt), digest or digest_of(prompt)

@@ -60,6 +60,8 @@ def test_a_chat_offers_the_session_of_the_directory_and_what_was_typed_before(sh
     shop.run("read tides.py")
     with opens() as at:
         at.shows(r'Continue "Read tides.py" \(.*\)\? \[Y/n\]')
+        says(at, "now the rest")
+        at.shows(r"y or n\?")
         at.presses("Enter")
         at.shows("» read tides.py", "has 2 lines", IDLE)
         says(at, "read README.md")
