@@ -87,7 +87,7 @@ async def test_a_call_that_search_does_not_find_at_all_is_damage(tk: Turnkeeper)
 
 async def test_a_call_that_is_recorded_again_is_found_by_its_last_input(tk: Turnkeeper) -> None:
     await with_call(tk, call({"command": COMMAND}))
-    [stored] = [one async for one in tk.iter_messages(SESSION, reverse=True)][0].parts
+    [stored] = (await tk.message(SESSION, "msg_2")).parts
     await tk.store.journal.append(SESSION, PartRecorded(part=call({"command": "uptime"}).but(seq=stored.seq)))
     assert await tk.search("pg_restore") == []
     assert [hit.part_id for hit in await tk.search("uptime")] == ["prt_2"]
