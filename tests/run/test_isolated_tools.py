@@ -161,6 +161,32 @@ async def test_what_a_tool_gives_when_it_is_interrupted_is_its_result(play: Play
         assert await outputs(stage, session) == ["half"]
 
 
+OBJECT: Final = """
+import msgspec
+from turnkeeper import ToolOutput
+from turnkeeper.tools.tool import Tool
+
+class Nothing(msgspec.Struct):
+    pass
+
+async def execute(arguments, context):
+    await context.progress(title="half")
+    here = threading.current_thread() is threading.main_thread()
+    return ToolOutput(title="x", output=str(here)) if arguments is not None else "no"
+
+mine = Tool(name="mine", description="Mine.", parameters=Nothing, execute=execute, permission="mine")
+"""
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_tool_that_is_no_decorated_function_is_isolated_too(play: Play, tmp_path: Path, place: str) -> None:
+    put(tmp_path, place, OBJECT)
+    async with play(Scripted().calls("mine").then().says("Well.")) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        assert await outputs(stage, session) == ["False"]
+
+
 async def test_a_tool_that_a_program_gives_runs_on_its_event_loop(play: Play) -> None:
     here = anyio.lowlevel.current_token()
 
