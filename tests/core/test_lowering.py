@@ -271,7 +271,36 @@ def test_metadata_goes_back_to_the_model_it_came_from_and_never_from_a_failed_tu
 def test_thoughts_go_back_as_thoughts_to_their_model_and_as_words_to_others(
     part: ReasoningPart, model: ModelInfo, error: Failure | None, expected: list[object]
 ) -> None:
-    assert content(part, a_text(TURN, "prt_9", "end"), model=model, error=error) == [*expected, Text(text="end")]
+    end = Text(text="\n\nend" if expected and isinstance(expected[0], Text) else "end")
+    assert content(part, a_text(TURN, "prt_9", "end"), model=model, error=error) == [*expected, end]
+
+
+def test_texts_of_another_model_are_separated_by_a_blank_line_and_those_of_the_same_are_unchanged() -> None:
+    """Providers join the texts of a turn without a separator."""
+    parts = (
+        thought("First I look.", {"s": 1}, "prt_1"),
+        a_text(TURN, "prt_2", "I look."),
+        a_call(TURN, "prt_3", completed("a file")),
+        a_text(TURN, "prt_4", "\nFound."),
+        hosted(completed("two hits")).but(id="prt_5", call_id="call_web"),
+        a_text(TURN, "prt_6", "Done."),
+    )
+    assert texts(*parts, model=OTHER) == (
+        "First I look.\n\nI look.\n\n\nFound.\n\n[web was run by the provider]\ntwo hits\n\nDone."
+    )
+    assert texts(*parts) == "I look.\nFound.Done."
+
+
+def test_each_step_of_another_model_begins_without_a_blank_line() -> None:
+    step = base(StepStartPart)
+    said = turn(step, thought("a", None), step.but(id="prt_y"), a_text(TURN, "prt_2", "b"), model=OTHER)
+    assert said == [AssistantTurn(content=(Text(text=one),)) for one in ("a", "b")]
+
+
+def texts(*parts: Part, model: ModelInfo = SAME) -> str:
+    said, _ = turn(*parts, model=model)
+    assert isinstance(said, AssistantTurn)
+    return "".join(part.text for part in said.content if isinstance(part, Text))
 
 
 def test_an_empty_text_between_signed_thoughts_keeps_its_place() -> None:
@@ -279,7 +308,7 @@ def test_an_empty_text_between_signed_thoughts_keeps_its_place() -> None:
     parts = (thought("a", signed, "prt_1"), a_text(TURN, "prt_2", ""), thought("b", signed, "prt_3"))
     assert [type(part) for part in content(*parts)] == [Reasoning, Text, Reasoning]
     assert content(*parts)[1] == Text(text=" ")
-    assert content(*parts, model=OTHER) == [Text(text="a"), Text(text="b")]
+    assert content(*parts, model=OTHER) == [Text(text="a"), Text(text="\n\nb")]
 
 
 # Calls and results.

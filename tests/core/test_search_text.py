@@ -36,9 +36,13 @@ def test_a_part_is_searched_by_what_people_read_in_it(part: Part, text: str | No
     assert searchable(part) == text
 
 
-def test_a_call_is_searched_by_its_title_and_its_whole_output() -> None:
-    state = completed("the end").but(full="the beginning and the end")
-    assert searchable(a_call(ANSWER, "prt_one", state)) == f"{state.title}\nthe beginning and the end"
+def test_a_call_is_searched_by_its_title_its_input_and_its_whole_output() -> None:
+    given = {"command": "make", "environ": {"PORT": 80, "QUIET": True, "shell": None}, "files": ["a.c", "b.c"]}
+    state = completed("the end").but(title="Build", input=given, full="the beginning and the end")
+    text = "Build\nmake\n80\na.c\nb.c\nthe beginning and the end"
+    assert searchable(a_call(ANSWER, "prt_one", state)) == text
+    failed = FAILED.but(input={"filePath": "a.c"})
+    assert searchable(a_call(ANSWER, "prt_one", failed)) == "a.c\nno such file"
 
 
 def test_a_subtask_is_searched_by_its_description_and_its_prompt() -> None:

@@ -44,6 +44,13 @@ from turnkeeper.tools import load as load_tools
             ],
         ),
         ({"colour": 1}, {"colour": 1}, [Problem(("colour",), "there is no setting 'colour'; it is ignored")]),
+        ({"modle": "a/b"}, None, [Problem(("modle",), "there is no setting 'modle'; did you mean 'model'?")]),
+        # Also a setting of opencode that has no effect here.
+        (
+            {"usrname": "Ada"},
+            None,
+            [Problem(("usrname",), "there is no setting 'usrname'; did you mean 'username'?")],
+        ),
         (
             {"compaction": {"atuo": True}},
             {"compaction": {"atuo": True}},

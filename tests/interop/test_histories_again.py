@@ -43,6 +43,37 @@ async def test_a_history_that_grows_line_by_line_is_the_same_as_the_whole(
         assert without_totals(await everything(tk)) == without_totals(await everything(other))
 
 
+@pytest.mark.parametrize(("name", "file"), LINED, ids=lambda one: one if isinstance(one, str) else one.name[:32])
+async def test_what_a_history_has_grown_by_has_the_time_of_its_source(
+    tk: Turnkeeper, tmp_path: Path, name: ProgramName, file: Path
+) -> None:
+    lines = file.read_bytes().splitlines(keepends=True)
+    target = tmp_path / "chats" / file.name
+    target.parent.mkdir()
+    for end in (len(lines) // 2, len(lines)):
+        target.write_bytes(b"".join(lines[:end]))
+        await tk.import_history(name, target)
+    async with open_store("memory:", directory=tmp_path) as other:
+        await other.import_history(name, target)
+        assert await _times(tk) == await _times(other)
+    assert [row async for row in tk.ledger()] == []
+
+
+async def _times(tk: Turnkeeper) -> dict[str, Any]:
+    return {one.id: one.time for one in (await tk.list(roots=False, archived=True, limit=200)).items}
+
+
+async def test_a_title_that_changed_in_the_source_is_no_activity(tk: Turnkeeper, tmp_path: Path) -> None:
+    lines: list[Any] = lines_of(BUOYS)
+    target = written(tmp_path / "one.jsonl", lines)
+    await tk.import_history("claude-code", target)
+    before = await _times(tk)
+    named = {"type": "custom-title", "customTitle": "The gauge", "sessionId": "one"}
+    await tk.import_history("claude-code", written(target, [*lines, named]))
+    assert {one.title for one in (await tk.list()).items} == {"The gauge"}
+    assert await _times(tk) == before
+
+
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini"])
 async def test_importing_again_changes_no_byte(each_tk: Turnkeeper, name: ProgramName) -> None:
     folder = next(file for program, file in FILES if program == name)

@@ -65,7 +65,7 @@ async def test_a_session_in_which_everything_happened_is_ok(tk: Turnkeeper) -> N
     await tk.store.journal.create(created.session, *rest)
     diagnosis = await tk.doctor()
     assert diagnosis.ok
-    assert found(diagnosis) == [("dangling reference", OWN, 25)]
+    assert found(diagnosis) == [("dangling reference", OWN, 26)]
 
 
 async def test_an_open_turn_and_a_waiting_prompt_are_ok(tk: Turnkeeper) -> None:

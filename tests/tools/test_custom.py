@@ -13,7 +13,7 @@ from msgspec import Meta
 from turnkeeper import tool
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.tools import load
-from turnkeeper.tools.custom import CustomTools, LoadedTools
+from turnkeeper.tools.custom_files import CustomTools, LoadedTools
 from turnkeeper.tools.tool import Denied, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.tool_files import ToolTrust

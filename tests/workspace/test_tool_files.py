@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.tools.custom import CustomTools
+from turnkeeper.tools.custom_files import CustomTools
 from turnkeeper.workspace.config import code_directories
 from turnkeeper.workspace.tool_files import ToolTrust
 from turnkeeper.workspace.trust import TrustedDirectories

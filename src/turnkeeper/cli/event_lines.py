@@ -30,6 +30,8 @@ def _of_session(event: e.Event) -> str:
             return share.url
         case e.SessionTouched() | e.SessionArchived() | e.SessionRestored() | e.SessionUnshared():
             return ""
+        case e.SourceFollowed(title=title, tokens=tokens, cost=cost):
+            return f"{title}: {tokens.input} in, {tokens.output} out, {money(cost)}"
         case e.PermissionsSet(rules=rules):
             return plural(len(rules or ()), "rule")
         case e.MetadataSet(metadata=metadata):

@@ -26,7 +26,10 @@ async def search(
     limit: names.Limit = 20,
     options: Options,
 ) -> int:
-    """Search titles, texts, reasoning and tool output for words. Newest first.
+    """Search titles, texts, reasoning, and the input and output of tools for words.
+
+    The newest come first. Calls that earlier versions recorded are found by their
+    input once `turnkeeper doctor --fix` was run.
 
     With --json the answer is {"items": [{"sessionID", "slug", "title",
     "directory", "messageID", "partID", "seq", "role", "kind", "snippet"}]}. A

@@ -174,6 +174,8 @@ GIT_S = 10.0
 """The timeout of a git command."""
 GIT_WALK_S = 30.0
 """The timeout of a git command that walks the history: the root of a million commits takes some ten seconds."""
+OUTSIDE_TOOL_S = 600.0
+"""How long a tool of a plugin or of a file may take, unless it says otherwise. Waiting for the user does not count."""
 KILL_GRACE_S = 3.0
 """Seconds between the signals SIGTERM and SIGKILL to a process group."""
 JOBS_RUNNING_MAX = 16

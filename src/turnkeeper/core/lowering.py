@@ -228,14 +228,15 @@ class _Turn:
                     pass
                 case TextPart(text=text, metadata=metadata):
                     if text.strip():
-                        content.append(Text(text=clean(text), metadata=self._own(metadata)))
+                        own = Text(text=clean(text), metadata=self._own(metadata))
+                        content.append(own if self._keeps else _apart(text, content))
                     elif signed:
                         # A blank text separates signed thinking blocks. Empty text is rejected.
                         content.append(Text(text=" "))
                 case ReasoningPart():
-                    content.extend(self._reasoning(part))
+                    content.extend(self._reasoning(part, content))
                 case FilePart():
-                    content.append(Text(text=MADE.format(clean(part.filename or part.mime))))
+                    content.append(_apart(MADE.format(part.filename or part.mime), content))
                 case ToolPart(call_id=call_id) if settled[call_id] == part.id:
                     self._tool(part, content, results, media)
                 case _:
@@ -247,12 +248,12 @@ class _Turn:
         if media:
             yield UserTurn(content=(Text(text=FROM_TOOL), *media))
 
-    def _reasoning(self, part: ReasoningPart) -> Iterator[Text | Reasoning]:
+    def _reasoning(self, part: ReasoningPart, before: Sequence[object]) -> Iterator[Text | Reasoning]:
         if self._keeps:
             if part.text.strip() or part.metadata:
                 yield Reasoning(text=clean(part.text), metadata=self._own(part.metadata))
         elif part.text.strip():
-            yield Reasoning(text=clean(part.text)) if self._same else Text(text=clean(part.text))
+            yield Reasoning(text=clean(part.text)) if self._same else _apart(part.text, before)
 
     def _own(self, metadata: JsonObject | None) -> JsonObject | None:
         """A provider's opaque metadata, if it goes back to its model."""
@@ -270,7 +271,7 @@ class _Turn:
         text, is_error = _outcome(part)
         if executed and not self._keeps:
             # No other model can read the records of a hosted tool, so its result is sent as text.
-            content.append(Text(text=f"[{name} was run by the provider]\n{text}"))
+            content.append(_apart(f"[{name} was run by the provider]\n{text}", content))
             return
         call_id = self._names.fresh(part.call_id)
         content.append(
@@ -302,6 +303,15 @@ class _Turn:
             content.append(result)
         else:
             results.append(result)
+
+
+def _apart(text: str, before: Sequence[object]) -> Text:
+    """A text that is not the model's own, after a blank line if a text stands before it: providers join texts.
+
+    The blank line is at the beginning, so that a part that is added later does not change this one.
+    """
+    is_first = not any(isinstance(part, Text) for part in before)
+    return Text(text=clean(text) if is_first else f"\n\n{clean(text)}")
 
 
 def takes_media_in_results(model: ModelInfo, mime: str) -> bool:

@@ -84,6 +84,8 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             return _session(view, title=title), ()
         case e.SessionTouched():
             return _active(view, time), ()
+        case e.SourceFollowed():
+            return _followed(view, event), ()
         case e.SessionArchived(at=at):
             return _session(view, time=view.session.time.but(archived=at)), ()
         case e.SessionRestored():
@@ -226,6 +228,13 @@ def _active(view: SessionView, time: int, **changes: object) -> SessionView:
 def _touched(session: Session, time: int, **changes: object) -> Session:
     """The session after activity at this time. The clock may step back; activity does not."""
     return session.but(time=session.time.but(updated=max(time, session.time.updated)), **changes)
+
+
+def _followed(view: SessionView, event: e.SourceFollowed) -> SessionView:
+    """Activity at the time of the source, and not at that of the import."""
+    taken = {name: getattr(event, name) for name in ("title", "metadata", "agent", "model", "summary")}
+    spent = add_costs(view.session.cost, event.cost), add_tokens(view.session.tokens, event.tokens)
+    return _active(view, event.updated, **taken, cost=spent[0], tokens=spent[1])
 
 
 def _turn_of(view: SessionView, message_id: str) -> OpenTurn | None:

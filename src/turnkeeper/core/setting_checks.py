@@ -186,7 +186,10 @@ def _unknown(raw: JsonObject, kinds: list[inspect.Type], path: KeyPath) -> Itera
             if is_unused(here):
                 continue
             prefix = f"{dotted(path)}." if path else ""
-            near = get_close_matches(key, known, n=1, cutoff=0.8 if is_open else 0.6)
+            cutoff = 0.8 if is_open else 0.6
+            parted = (name.rpartition(".") for name in UNUSED)
+            unused = [name for place, _, name in parted if place == dotted(path)]
+            near = get_close_matches(key, known, 1, cutoff) or get_close_matches(key, unused, 1, cutoff)
             advice = f"; did you mean {prefix + near[0]!r}?" if near else "; it is ignored"
             if near or not is_open:
                 yield Problem(here, f"there is no setting {prefix + key!r}{advice}")

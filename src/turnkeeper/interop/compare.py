@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from turnkeeper.core.edits import edits
 from turnkeeper.core.usage import add_costs, add_tokens, subtract_tokens
 from turnkeeper.core.view import SessionView
 from turnkeeper.interop.imported import imported_from
@@ -13,7 +12,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, StepFinishPart
-from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session, Tokens
+from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session, Summary, Tokens
 
 KEPT = "differs from ours, which was kept"
 
@@ -31,7 +30,8 @@ class Comparison:
         self._pending = {one.info.id: one for one in incoming.messages}
         self._has_steps = any(isinstance(part, StepFinishPart) for one in incoming.messages for part in one.parts)
         self._events: list[Event] = []
-        self._usage: list[Event] = []
+        self._cost: float = 0
+        self._tokens = ZERO_TOKENS
         self.conflicts: list[Finding] = _session_conflicts(view.session, incoming.session)
         self._others: list[e.MessageRemoved] = []
         self.equal_messages = self.equal_parts = self.new_parts = 0
@@ -75,7 +75,7 @@ class Comparison:
         for one in new:
             self._events.append(e.MessageRecorded(message=one.info, parts=one.parts))
             self._count(one, one.parts)
-        return [*self._events, *self._usage, *self._settings(has_grown=bool(self._events))]
+        return [*self._events, *self._settings(has_grown=bool(self._events))]
 
     def _parts(self, ours: dict[str, Part], theirs: IncomingMessage) -> None:
         added = []
@@ -97,54 +97,52 @@ class Comparison:
         self._count(theirs, added)
 
     def _count(self, message: IncomingMessage, new: Sequence[Part]) -> None:
-        """Add the ledger row for the usage of new parts of a message."""
+        """Add the usage of new parts of a message."""
         info = message.info
         if not isinstance(info, AssistantMessage) or not message.is_counted:
             return
-        cost: int | float = 0
-        tokens = ZERO_TOKENS
         steps = [part for part in new if isinstance(part, StepFinishPart)]
         # In old histories without step parts, the message has the usage.
         for counted in steps if self._has_steps else [info] if info.id in self._pending else []:
-            cost, tokens = add_costs(cost, counted.cost), add_tokens(tokens, counted.tokens)
-        self._spent(info, tokens, cost)
+            self._spent(counted.tokens, counted.cost)
 
     def _count_growth(self, ours: Message, theirs: IncomingMessage) -> None:
-        """Add the ledger row for a turn of a source without step parts that went on."""
+        """Add the usage of a turn of a source without step parts that went on."""
         info = theirs.info
         if not isinstance(info, AssistantMessage) or not isinstance(ours, AssistantMessage) or not theirs.is_counted:
             return
         if self._incoming.follows and not self._has_steps:
-            self._spent(info, subtract_tokens(info.tokens, ours.tokens), add_costs(info.cost, -ours.cost))
+            self._spent(subtract_tokens(info.tokens, ours.tokens), add_costs(info.cost, -ours.cost))
 
-    def _spent(self, info: AssistantMessage, tokens: Tokens, cost: float) -> None:
-        if cost or tokens != ZERO_TOKENS:
-            self._usage.append(
-                e.UsageRecorded(
-                    purpose="turn",
-                    provider_id=info.provider_id,
-                    model_id=info.model_id,
-                    message_id=info.id,
-                    tokens=tokens,
-                    cost=cost,
-                )
-            )
+    def _spent(self, tokens: Tokens, cost: float) -> None:
+        self._tokens, self._cost = add_tokens(self._tokens, tokens), add_costs(self._cost, cost)
 
     def _settings(self, has_grown: bool) -> list[Event]:
-        """Events for the agent, the model, the task list and the diffs."""
+        """Events for the session itself, the task list and the diffs."""
         theirs, ours, facts = self._incoming, self.view, list[Event]()
-        if not theirs.is_again and is_title_followed(ours.session, theirs.session):
-            named = {"title": theirs.session.title, "metadata": theirs.session.metadata}
-            facts += edits(ours.session, ours.session.but(**named))
-        if has_grown:
-            last = {name: getattr(theirs.session, name) for name in ("agent", "model")}
-            facts += edits(ours.session, ours.session.but(**{key: one for key, one in last.items() if one is not None}))
         if theirs.todos is not None and theirs.todos != ours.todos:
             facts += self._take("the task list", e.TodosSet(todos=theirs.todos), has_grown or not ours.todos)
+        summary = ours.session.summary
         if theirs.diffs and theirs.diffs != self._diffs:
             recorded = e.SummaryRecorded(summary=theirs.session.summary, diffs=theirs.diffs)
-            facts += self._take("the list of changed files", recorded, has_grown or not self._diffs)
-        return [*facts, e.SessionTouched()] if has_grown else facts
+            taken = self._take("the list of changed files", recorded, has_grown or not self._diffs)
+            summary = theirs.session.summary if taken else summary
+            facts += taken
+        # Before the summary is recorded, which else would be activity at the time of the import.
+        return [*self._followed(summary, has_grown), *facts]
+
+    def _followed(self, summary: Summary | None, has_grown: bool) -> list[Event]:
+        theirs, before = self._incoming.session, self.view.session
+        after = before.but(summary=summary)
+        if not self._incoming.is_again and is_title_followed(before, theirs):
+            after = after.but(title=theirs.title, metadata=theirs.metadata)
+        if has_grown:
+            after = after.but(agent=theirs.agent or before.agent, model=theirs.model or before.model)
+        if after == before and not has_grown:
+            return []
+        updated = theirs.time.updated if has_grown else before.time.updated
+        kept = {name: getattr(after, name) for name in ("title", "metadata", "agent", "model", "summary")}
+        return [e.SourceFollowed(**kept, updated=updated, tokens=self._tokens, cost=self._cost)]
 
     def _take(self, what: str, fact: Event, is_taken: bool) -> list[Event]:
         if is_taken:

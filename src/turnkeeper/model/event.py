@@ -44,6 +44,7 @@ from turnkeeper.model.events.session import (
     SessionTitled,
     SessionTouched,
     SessionUnshared,
+    SourceFollowed,
     SummaryRecorded,
     TodosSet,
 )
@@ -53,6 +54,7 @@ Event: TypeAlias = (
     SessionCreated
     | SessionTitled
     | SessionTouched
+    | SourceFollowed
     | SessionArchived
     | SessionRestored
     | SessionMoved
@@ -138,6 +140,7 @@ __all__ = [
     "SessionTitled",
     "SessionTouched",
     "SessionUnshared",
+    "SourceFollowed",
     "StatusChanged",
     "SummaryRecorded",
     "TodosSet",

@@ -9,14 +9,16 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from turnkeeper.context.component import ContextComponent
+from turnkeeper.context.component import ContextComponent, Sample, Sampling
 from turnkeeper.context.components import Components
 from turnkeeper.core.settings import checked, merged
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject
+from turnkeeper.outside_code.threads import OutsideThreads
 from turnkeeper.plugins.hooks import NAMES, name_of
 from turnkeeper.registry import Registration, Registry
 from turnkeeper.tools.custom import Function, tool
+from turnkeeper.tools.isolation import isolated
 from turnkeeper.tools.tool import AnyTool, Tool
 
 R = TypeVar("R")
@@ -61,7 +63,13 @@ class PluginContext:
     """
 
     def __init__(
-        self, name: str, directory: Path, worktree: Path, environ: Mapping[str, str], contributed: Contributions
+        self,
+        name: str,
+        directory: Path,
+        worktree: Path,
+        environ: Mapping[str, str],
+        contributed: Contributions,
+        threads: OutsideThreads,
     ) -> None:
         self.name = name
         """The name of the plugin."""
@@ -71,7 +79,8 @@ class PluginContext:
         """The top of the project; the root of the file system where there is none."""
         self.environ = environ
         self.log = logging.getLogger(f"turnkeeper.plugin.{name}")
-        self._contributed, self._scope, self._numbers = contributed, ExitStack(), count()
+        self._contributed, self._threads = contributed, threads
+        self._scope, self._numbers = ExitStack(), count()
         self._is_closed = False
         self._handlers: Registry[tuple[str, Handler]] = Registry("hook")
         self.noted: set[str] = set()
@@ -80,11 +89,11 @@ class PluginContext:
     def register_tool(self, given: AnyTool | Function, *, name: str | None = None) -> Registration[AnyTool]:
         """Add a tool: a function, as for ``turnkeeper.tool``, or a Tool."""
         made = given if isinstance(given, Tool) else tool(name=name)(given)
-        return self._kept(self._contributed.tools.register(made.name, made))
+        return self._kept(self._contributed.tools.register(made.name, isolated(made, self._threads)))
 
     def register_component(self, component: ContextComponent) -> Registration[ContextComponent]:
         """Add a Context Component. When it is removed, the model is told so."""
-        return self._kept(self._contributed.components.register(component))
+        return self._kept(self._contributed.components.register(self._isolated(component)))
 
     def register_provider(self, provider_id: str, settings: JsonObject) -> Registration[Entry]:
         """Add a provider, with settings as in ``provider`` of the configuration, which overrides them."""
@@ -128,6 +137,16 @@ class PluginContext:
         self._is_closed = True
         self._scope.close()
         self.noted.clear()
+
+    def _isolated(self, component: ContextComponent) -> ContextComponent:
+        """The component, loaded on the threads of the plugin. One that never waits has no task to wait in."""
+        if component.waits is not True:
+            return component
+
+        async def load(sampling: Sampling) -> Sample:
+            return await self._threads.call(component.load, sampling)  # type: ignore[return-value] # It is checked.
+
+        return msgspec.structs.replace(component, load=load)
 
     def _entry(self, registry: Registry[Entry], kind: str, name: str, settings: JsonObject) -> Registration[Entry]:
         if not isinstance(name, str):

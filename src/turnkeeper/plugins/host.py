@@ -11,6 +11,7 @@ import anyio
 from turnkeeper.core import flags
 from turnkeeper.mint import Mint
 from turnkeeper.model.config import Config
+from turnkeeper.outside_code.threads import OutsideThreads
 from turnkeeper.plugins.context import Contributions, PluginContext
 from turnkeeper.plugins.plugin import Limits, Plugin
 from turnkeeper.plugins.plugin_set import NONE, PluginSet
@@ -114,8 +115,9 @@ class PluginHost:
         return PluginSet(plugins, contributed, tell)
 
     def _new(self, place: ProjectPlace, source: PluginSource, contributed: Contributions) -> Plugin:
-        context = PluginContext(source.name, place.directory, place.worktree, self._environ, contributed)
-        return Plugin(source, context, self._limits, self._now)
+        threads = OutsideThreads(f"plugin {source.name}")
+        context = PluginContext(source.name, place.directory, place.worktree, self._environ, contributed, threads)
+        return Plugin(source, context, threads, self._limits, self._now)
 
     async def _load(self, place: ProjectPlace, plugin: Plugin) -> None:
         source = plugin.source

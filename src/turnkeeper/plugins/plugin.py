@@ -11,10 +11,10 @@ from turnkeeper.core.limits import HOOK_S, PLUGIN_LOAD_S
 from turnkeeper.model.plugin import PluginState, PluginStatus
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.outside_code import contained
+from turnkeeper.outside_code.threads import OutsideThreads
 from turnkeeper.plugins.context import Handler, PluginContext
 from turnkeeper.plugins.hooks import AUTH, NAMES, PROVIDER, TOOL, name_of
 from turnkeeper.plugins.sources import PluginFunction, PluginSource
-from turnkeeper.plugins.threads import PluginThreads
 
 _READ: Final = frozenset({TOOL, PROVIDER, AUTH})
 """Hooks that are objects and no functions."""
@@ -30,10 +30,16 @@ class Limits(msgspec.Struct, frozen=True):
 class Plugin:
     """A plugin that is loaded, or the reason why it is not."""
 
-    def __init__(self, source: PluginSource, context: PluginContext, limits: Limits, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        source: PluginSource,
+        context: PluginContext,
+        threads: OutsideThreads,
+        limits: Limits,
+        now: Callable[[], int],
+    ) -> None:
         self.source, self.context = source, context
-        self._limits, self._now = limits, now
-        self._threads = PluginThreads(f"plugin {source.name}")
+        self._threads, self._limits, self._now = threads, limits, now
         self.state: PluginState = "left out" if source.problem is not None else "loaded"
         self.error = source.problem
         """What went wrong last."""

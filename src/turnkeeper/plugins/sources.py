@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, encode
-from turnkeeper.tools.custom import imported
+from turnkeeper.tools.custom_files import imported
 from turnkeeper.workspace import tool_files
 from turnkeeper.workspace.tool_files import PLUGIN_FOLDERS, ToolTrust
 

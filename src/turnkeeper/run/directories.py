@@ -174,6 +174,10 @@ class Directories(ConfiguredDirectories):
             plugins=plugins,
         )
 
+    def close_tools(self) -> None:
+        """End what tools of files run besides their calls."""
+        self._toolboxes.close()
+
     def _mcp_setting(self, place: ProjectPlace) -> tuple[Config, Mapping[str, str]]:
         config, catalog, _ = self.config(place)
         return config, self._command_environ(config, catalog)

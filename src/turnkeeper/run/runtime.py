@@ -288,8 +288,7 @@ class Runtime:
     async def aclose(self, timeout_s: float = STOP_S) -> None:
         """Stop every drain, wait until all have settled or time is up, and close the network connections.
 
-        Calls that wait for the user stay open: they are answered and run later, in whichever process. A session that
-        did not settle stays open in the log; the next process to take over closes it.
+        Calls that wait for the user stay open, and run later. The next owner closes a session that did not settle.
         """
         with anyio.move_on_after(timeout_s) as waiting:
             async with anyio.create_task_group() as group:
@@ -299,6 +298,7 @@ class Runtime:
             log.error("these sessions did not stop within %g s: %s", timeout_s, ", ".join(sorted(self.active)))
         await self.jobs.aclose()
         await self._plugin_events.aclose()
+        self.directories.close_tools()
         await self._releases.finish_all()
         await self._heart.aclose()
         await self._network.aclose()

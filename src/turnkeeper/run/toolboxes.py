@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from turnkeeper.core import flags
-from turnkeeper.tools.custom import CustomTools
+from turnkeeper.tools.custom_files import CustomTools
 from turnkeeper.tools.mcp_tools import McpTools
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
@@ -49,6 +49,10 @@ class Toolboxes:
             self._tools = tuple(self._load_tools())
             self._toolbox = Toolbox(self._tools)
         return self._toolbox
+
+    def close(self) -> None:
+        """End what tools of files run besides their calls."""
+        self._custom.close()
 
     def names(self) -> set[str]:
         """The names of the program's tools and of what rules call them."""

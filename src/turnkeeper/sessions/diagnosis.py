@@ -16,6 +16,7 @@ ProblemKind: TypeAlias = Literal[
     "surplus document",
     "different view",
     "missing text",
+    "outdated text",
     "missing blob",
     "damaged blob",
     "unused blob",
@@ -30,8 +31,9 @@ ProblemKind: TypeAlias = Literal[
 class Problem(Value):
     """A problem, the number of its event if it has one, and advice.
 
-    Every problem is damage, except two. A dangling reference stays when a message is removed or a session is imported
-    without its parent, and readers ignore it. An unfinished revert is finished by whoever works on the session next.
+    Every problem is damage, except three. A dangling reference stays when a message is removed or a session is imported
+    without its parent, and readers ignore it. An unfinished revert is finished by the next work on the session. An
+    outdated text was indexed by an earlier version, without the inputs of calls.
     """
 
     kind: ProblemKind
@@ -44,7 +46,7 @@ class Problem(Value):
     @property
     def is_damage(self) -> bool:
         """Whether data was lost or contradicts the log."""
-        return self.kind not in ("dangling reference", "unfinished revert")
+        return self.kind not in ("dangling reference", "unfinished revert", "outdated text")
 
 
 def problem(

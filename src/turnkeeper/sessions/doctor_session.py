@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from turnkeeper.core import blobs
 from turnkeeper.core.entry import Damaged
 from turnkeeper.core.restores import is_open
 from turnkeeper.core.usage import COST_DIGITS
@@ -12,12 +11,12 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value, encode
 from turnkeeper.sessions.diagnosis import Problem, ProblemKind, problem
+from turnkeeper.sessions.doctor_index import IndexCheck
 from turnkeeper.sessions.doctor_log import Damage, Fold
 from turnkeeper.sessions.remove import indexed
 from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE
 from turnkeeper.store.engine import Engine, Key, LogConflict
-from turnkeeper.store.engines.words import words
 from turnkeeper.workspace.owner import is_alive
 
 ATTEMPTS_MAX = 100
@@ -25,14 +24,12 @@ MESSAGES_AT_ONCE = 200
 NAMED_MAX = 5
 """How many documents one problem names."""
 
-TEXTS_CHECKED_MAX = 16
-"""How many texts of a session are searched for, besides its title. Each takes a search."""
-
-WORDS_ASKED_MAX = 6
 ADVICE_LOG = (
     "restore the store from a backup, or keep what its documents still show: export the session, remove it, import it"
 )
 ADVICE_FIX = "run `turnkeeper doctor --fix`; it writes the documents again from the log"
+
+ADVICE_INDEX = "run `turnkeeper doctor --fix`; searches then find older calls by their inputs, such as a command, too"
 
 
 class _Referring(Value):
@@ -122,17 +119,22 @@ class Examination:
             "stale document": [key for key in expected if key in stored and not _same(key, expected[key], stored[key])],
             "surplus document": [key for key in stored if key not in expected],
         }
-        unfound = await self._unfound() if self._search else []
-        is_fixed = self._fix and (any(wrong.values()) or bool(unfound))
+        index = IndexCheck(self._engine, self.session_id, self.fold.texts(), expected)
+        if self._search:
+            await index.run()
+        is_reindexed = bool(index.missing or index.outdated)
+        is_fixed = self._fix and (any(wrong.values()) or is_reindexed)
         if is_fixed:
             changes = {key: expected.get(key) for found in wrong.values() for key in found}
-            texts = await self._plain(self.fold.texts()) if unfound else {}
+            texts = await index.plain(self.fold.texts()) if is_reindexed else {}
             await self._engine.append(self.session_id, self.fold.seq, [], changes, texts=texts)
         for kind, found in wrong.items():
             if found:
                 self._report(kind, named(found), fixed=is_fixed, advice=ADVICE_FIX)
-        if unfound:
-            self._report("missing text", named(unfound), fixed=is_fixed, advice=ADVICE_FIX)
+        if index.missing:
+            self._report("missing text", named(index.missing), fixed=is_fixed, advice=ADVICE_FIX)
+        if index.outdated:
+            self._report("outdated text", named(index.outdated), fixed=is_fixed, advice=ADVICE_INDEX)
 
     async def _compare_views(self) -> None:
         """Compare the view that the journal loads from the documents with the view of the log."""
@@ -209,29 +211,6 @@ class Examination:
             for group in await self._engine.gather([("part", name) for name in some]):
                 stored.update(group)
         return stored
-
-    async def _unfound(self) -> list[Key]:
-        """The title and the texts of an even sample that a search does not find."""
-        texts = self.fold.texts()
-        title = keys.text(self.session_id, "title")
-        rest = [key for key in texts if key != title]
-        sample = [title, *rest[:: max(1, -(-len(rest) // TEXTS_CHECKED_MAX))]]
-        plain = await self._plain({key: texts[key] for key in sample if key in texts})
-        return [key for key, text in plain.items() if not await self._is_found(key, text)]
-
-    async def _is_found(self, key: Key, text: str) -> bool:
-        # A search for the longest words is the fastest, because they are the rarest.
-        asked = sorted(set(words(text[:2000])), key=lambda word: (-len(word), word))[:WORDS_ASKED_MAX]
-        if not asked:
-            return True
-        return key in await self._engine.search(" ".join(asked), key[:-1], limit=10_000)
-
-    async def _plain(self, texts: dict[Key, str]) -> dict[Key, str]:
-        """The texts, with the content of their blobs inserted."""
-        names = sorted({name for text in texts.values() for name in blobs.mentioned(text)})
-        found = await self._engine.get([keys.blob(name) for name in names]) if names else []
-        known = {name: body for name, body in zip(names, found, strict=True) if body is not None}
-        return {key: blobs.spell_out(text, known) for key, text in texts.items()}
 
     def _refer(self, expected: dict[Key, bytes]) -> None:
         """Report references to messages that do not exist, and parts without a message."""

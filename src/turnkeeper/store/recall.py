@@ -38,8 +38,8 @@ class SessionRecall:
     async def search(self, query: str, limit: int = RECALL_HITS_MAX) -> list[RecallHit]:
         """The hits for these words: texts that requests leave out first, then the newest first.
 
-        Texts outside the search index (inputs of calls, attached files, the end of huge outputs) are searched only if
-        the index has no hit.
+        Texts outside the search index (attached files, the end of huge outputs, inputs of calls that earlier versions
+        indexed) are searched only if the index has no hit.
         """
         check_limit(limit)
         words = words_of(query)

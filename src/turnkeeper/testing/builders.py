@@ -238,6 +238,16 @@ def _settings() -> list[Event]:
         e.CompactingSet(at=NOW + 2),
         e.CompactingSet(at=None),
         e.SessionTouched(),
+        e.SourceFollowed(
+            updated=NOW + 3,
+            title="Imported",
+            metadata={"imported": {"program": "codex"}},
+            agent="build",
+            model=SessionModel(id="large", provider_id="acme"),
+            summary=Summary(additions=2, deletions=1, files=1),
+            tokens=SOME_TOKENS,
+            cost=0.25,
+        ),
     ]
 
 

@@ -1,18 +1,12 @@
 """Custom tools: functions in a person's own Python files that models may call like any other tool.
 
 A function becomes a tool by the decorator ``@tool``. Its name, its docstring and the annotations of its parameters are
-what a model is told. Files are looked for in ``tool`` and ``tools`` below directories of settings.
+what a model is told. ``custom_files.py`` loads such files.
 """
 
 import inspect
-import logging
-import os
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib.util import decode_source
-from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias, get_type_hints, overload
 
 import msgspec
@@ -20,12 +14,9 @@ from anyio import to_thread
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import wire_name
+from turnkeeper.tools.time_limit import within
 from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import NAME
-from turnkeeper.workspace import tool_files
-from turnkeeper.workspace.tool_files import ToolTrust
-
-log = logging.getLogger(__name__)
 
 Result: TypeAlias = str | ToolOutput | None
 Function: TypeAlias = Callable[..., Result] | Callable[..., Awaitable[Result]]
@@ -43,6 +34,7 @@ def tool(
     permission: str | None = None,
     read_only: bool = False,
     asks_first: bool = False,
+    timeout_s: float | None = None,
 ) -> Callable[[Function], AnyTool]: ...
 
 
@@ -55,6 +47,7 @@ def tool(
     permission: str | None = None,
     read_only: bool = False,
     asks_first: bool = False,
+    timeout_s: float | None = None,
 ) -> AnyTool | Callable[[Function], AnyTool]:
     """Make a function a tool.
 
@@ -68,11 +61,22 @@ def tool(
     Permission is asked for before the function is called. If the function asks once more by its context and the process
     ends before the answer, the call is settled as interrupted: it may have acted. ``asks_first`` says that the function
     acts only after its last ask; such a call goes on waiting, and the function is called again with the answer.
+
+    After ``timeout_s`` the call is stopped, and the model is told so. Waiting for the user does not count. In a plugin
+    or a file of tools the limit is ten minutes unless given, and the function runs on threads of its own. A function
+    that is given to ``open`` runs on the event loop of the program, without a limit unless given.
     """
     _check_options(name=name, description=description, permission=permission)
     _check_switches(read_only=read_only, asks_first=asks_first)
+    _check_timeout(timeout_s)
     made = partial(
-        _made, name=name, description=description, permission=permission, read_only=read_only, asks_first=asks_first
+        _made,
+        name=name,
+        description=description,
+        permission=permission,
+        read_only=read_only,
+        asks_first=asks_first,
+        timeout_s=timeout_s,
     )
     return made if function is None else made(function)
 
@@ -85,6 +89,7 @@ def _made(
     permission: str | None,
     read_only: bool,
     asks_first: bool,
+    timeout_s: float | None,
 ) -> AnyTool:
     _check_function(function)
     name = name or function.__name__
@@ -95,24 +100,61 @@ def _made(
         raise Invalid(f"the tool {name!r} has no docstring, so no model could know what it is for")
     signature = _signature(function, name)
     asked = permission or name
-
-    async def execute(arguments: msgspec.Struct, context: ToolContext) -> ToolOutput:
-        await context.ask(asked, ["*"], always=["*"], metadata=msgspec.to_builtins(arguments))
-        if not asks_first:
-            context.acts()
-        given: dict[str, Any] = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
-        if signature.context is not None:
-            given[signature.context] = context
-        return _output(name, await _called(function, given))
-
     return Tool(
         name=name,
         description=description,
         parameters=signature.parameters,
-        execute=execute,
+        execute=FunctionCall(
+            name=name,
+            function=function,
+            permission=asked,
+            context_parameter=signature.context,
+            asks_first=asks_first,
+            timeout_s=timeout_s,
+        ),
         permission=asked,
         read_only=read_only,
     )
+
+
+Bound: TypeAlias = Callable[[ToolContext], Callable[[], object]]
+"""A function with its arguments, once it has a context."""
+
+
+async def _call_here(bound: Bound, context: ToolContext) -> object:
+    """Call a function on the event loop of the program, or on a worker thread if it is not async."""
+    function = bound(context)
+    if inspect.iscoroutinefunction(function):
+        return await function()
+    # Python cannot stop a thread. A call that is interrupted waits for it, and is left alone if it takes too long.
+    return await to_thread.run_sync(function)
+
+
+class FunctionCall(msgspec.Struct, frozen=True):
+    """What a tool that was made of a function executes."""
+
+    name: str
+    function: Function
+    permission: str
+    context_parameter: str | None
+    asks_first: bool
+    timeout_s: float | None
+    call: Callable[[Bound, ToolContext], Awaitable[object]] = _call_here
+    """How and where the function is called."""
+
+    async def __call__(self, arguments: msgspec.Struct, context: ToolContext) -> ToolOutput:
+        """Ask for permission, then call the function."""
+        await context.ask(self.permission, ["*"], always=["*"], metadata=msgspec.to_builtins(arguments))
+        if not self.asks_first:
+            context.acts()
+        given = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
+
+        def bound(context: ToolContext) -> Callable[[], object]:
+            more = {self.context_parameter: context} if self.context_parameter is not None else {}
+            return partial(self.function, **given, **more)
+
+        called = partial(self.call, bound)
+        return _output(self.name, await within(self.timeout_s, self.name, context, called))
 
 
 def _check_options(**options: object) -> None:
@@ -125,6 +167,12 @@ def _check_switches(**options: object) -> None:
     for option, value in options.items():
         if not isinstance(value, bool):
             raise TypeError(f"@tool({option}=...) takes True or False, not {value!r:.80}")
+
+
+def _check_timeout(timeout_s: object) -> None:
+    is_number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
+    if timeout_s is not None and not (is_number and timeout_s > 0):  # type: ignore[operator] # It is a number.
+        raise TypeError(f"@tool(timeout_s=...) takes seconds above 0, not {timeout_s!r:.80}")
 
 
 def _check_function(function: object) -> None:
@@ -169,96 +217,9 @@ def _signature(function: Function, name: str) -> _Signature:
     return _Signature(parameters, context)
 
 
-async def _called(function: Function, given: dict[str, Any]) -> object:
-    if inspect.iscoroutinefunction(function):
-        return await function(**given)
-    # Python cannot stop a thread. A call that is interrupted waits for it, and is left alone if it takes too long.
-    return await to_thread.run_sync(partial(function, **given))
-
-
 def _output(name: str, result: object) -> ToolOutput:
     if isinstance(result, ToolOutput):
         return result
     if isinstance(result, str) or result is None:
         return ToolOutput(title=name, output=result or "(no output)")
     raise ToolFailure(f"The tool {name} returned {type(result).__name__}; it must return text or a ToolOutput.")
-
-
-# --- Loading -----------------------------------------------------------------------------------------------------
-
-
-class _File(NamedTuple):
-    """A file, and the marks by which a change of it is noticed."""
-
-    path: Path
-    stamp: tuple[int, ...]
-
-
-class LoadedTools(NamedTuple):
-    """The tools in files, and the files that were left out because nobody trusts them."""
-
-    tools: tuple[AnyTool, ...]
-    untrusted: tuple[Path, ...] = ()
-
-
-class CustomTools:
-    """Loads the tools in files that may be loaded, and each file again only when it has changed."""
-
-    def __init__(self, trust: ToolTrust) -> None:
-        self._trust = trust
-        self._loaded: dict[_File, tuple[AnyTool, ...]] = {}
-
-    async def load(self, directories: Sequence[Path]) -> LoadedTools:
-        """The tools in these directories; of two with one name the later one.
-
-        A file that cannot be loaded is named in a warning, and costs nothing else.
-        """
-        found = list(_files(directories))
-        if any(file not in self._loaded for file in found):
-            await to_thread.run_sync(self._load, found)
-        trusted = set(filter(self._trust.allows_directory, directories))
-        used = [file for file in found if file in self._loaded and file.path.parent.parent in trusted]
-        named = {tool.name: tool for file in used for tool in self._loaded[file]}
-        return LoadedTools(tuple(named.values()), tuple(file.path for file in found if file not in used))
-
-    def _load(self, found: Sequence[_File]) -> None:
-        wanted = {file.path for file in found}
-        for stale in [file for file in self._loaded if file.path in wanted and file not in found]:
-            self._loaded.pop(stale, None)
-        for file in found:
-            if file not in self._loaded:
-                tools = self._tools_in(file.path)
-                if tools is not None:
-                    self._loaded[file] = tools
-
-    def _tools_in(self, path: Path) -> tuple[AnyTool, ...] | None:
-        """The tools in a file; None if it may not be loaded."""
-        try:
-            content = tool_files.read(path)
-            if not self._trust.allows(path, content):
-                return None
-            module = imported(path, content, "turnkeeper_custom_tools")
-        except (Exception, SystemExit) as error:
-            # The file is a person's own program: whatever it raises, the others work.
-            log.warning("the tools in %s are left out: %s: %s", path, type(error).__name__, error)
-            return ()
-        return tuple(value for value in vars(module).values() if isinstance(value, Tool))
-
-
-def _files(directories: Sequence[Path]) -> Iterator[_File]:
-    for path in tool_files.found_in(directories):
-        try:
-            found = os.stat(path)
-        except OSError:
-            continue
-        yield _File(path, (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino))
-
-
-def imported(path: Path, content: bytes, package: str) -> ModuleType:
-    """The module in a file. Not by the import system, which would write its cache beside the file."""
-    source = decode_source(content)
-    module = ModuleType(f"{package}.{path.stem}")
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # Dataclasses and annotations look their module up there.
-    exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
-    return module

@@ -2,7 +2,7 @@
 
 from turnkeeper.model.events.base import EventBase
 from turnkeeper.model.permission import Ruleset
-from turnkeeper.model.session import FileDiff, Session, SessionModel, Share, Summary
+from turnkeeper.model.session import FileDiff, Session, SessionModel, Share, Summary, Tokens
 from turnkeeper.model.share import HostedShare
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
@@ -26,6 +26,24 @@ class SessionTouched(EventBase):
     """Something happened that counts as activity."""
 
     KIND = "session.touched"
+
+
+class SourceFollowed(EventBase):
+    """The source of an imported session went on, and the session got these values.
+
+    ``updated`` is the time of the newest activity in the source. ``tokens`` and ``cost`` are the usage of what is new;
+    they are added to the totals and not to the ledger, as at the first import.
+    """
+
+    KIND = "source.followed"
+    updated: int
+    title: str
+    metadata: JsonObject | None
+    agent: str | None
+    model: SessionModel | None
+    summary: Summary | None
+    tokens: Tokens
+    cost: int | float
 
 
 class SessionArchived(EventBase):

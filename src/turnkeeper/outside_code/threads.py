@@ -1,7 +1,7 @@
-"""Threads of a plugin: its code runs on them and never on the event loop of the program.
+"""Threads for the code of one plugin or file, which never runs on the event loop of the program.
 
-A function that is not async has a thread of its own for each call. Async functions share one event loop on a thread of
-the plugin. All are daemon threads: code that blocks holds up nobody, and the program ends without it.
+A function that is not async has a thread of its own for each call. Async functions share one event loop on a thread.
+All are daemon threads: code that blocks holds up no other code, and the program ends without it.
 """
 
 import asyncio
@@ -21,42 +21,55 @@ GRACE_S: Final = 1.0
 """How long an async function may take to end after it was cancelled, before it is left alone."""
 
 
-class PluginThreads:
-    """Calls functions of one plugin."""
+class OutsideThreads:
+    """Calls functions of one plugin or file."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._loop: _PluginLoop | None = None
+        self._loop: _OutsideLoop | None = None
         self._running = 0
         self._is_closed = False
 
-    async def call(self, function: Callable[..., object], *given: object) -> object:
-        """What a function gives or raises, async or not. When the caller is cancelled, an async function is, too."""
+    async def call(self, function: Callable[..., object], *given: object, keeps_late: bool = False) -> object:
+        """What a function gives or raises, async or not. When the caller is cancelled, an async function is, too.
+
+        With ``keeps_late``, a cancelled caller waits for the function for GRACE_S, and gets a result that comes then.
+        """
         self._running += 1
         try:
             if inspect.iscoroutinefunction(function):
-                return await self._awaited(partial(function, *given))
-            result = await self._on_thread(partial(function, *given))
-            return await self._awaited(lambda: result) if inspect.isawaitable(result) else result
+                return await self._awaited(partial(function, *given), keeps_late)
+            result = await self._on_thread(partial(function, *given), keeps_late)
+            return await self._awaited(lambda: result, keeps_late) if inspect.isawaitable(result) else result
         finally:
             self._running -= 1
             if self._is_closed:
                 self._end_loop()
 
+    def close(self) -> None:
+        """Tell the event loop to end, with the tasks that were started there. Calls that run are let finish."""
+        self._is_closed = True
+        self._end_loop()
+
     async def aclose(self) -> None:
-        """End the event loop, with the tasks that the plugin has started there. Calls that run are let finish."""
+        """As ``close``, and wait a moment for the end."""
         self._is_closed = True
         if (loop := self._end_loop()) is not None:
             with anyio.move_on_after(GRACE_S, shield=True):
                 await loop.ended.wait()
 
-    async def _on_thread(self, function: Callable[[], object]) -> object:
+    async def _on_thread(self, function: Callable[[], object], keeps_late: bool) -> object:
         answer = _Answer()
         threading.Thread(target=lambda: answer.give(_outcome(function)), name=self._name, daemon=True).start()
-        return await answer.wait()
+        try:
+            return await answer.wait()
+        except asyncio.CancelledError:
+            if keeps_late and await answer.comes_late():
+                return await answer.wait()
+            raise
 
-    async def _awaited(self, work: Callable[[], Awaitable[object]]) -> object:
-        self._loop = loop = self._loop or _PluginLoop(self._name)
+    async def _awaited(self, work: Callable[[], Awaitable[object]], keeps_late: bool) -> object:
+        self._loop = loop = self._loop or _OutsideLoop(self._name)
         answer = _Answer()
         call = _LoopCall(work, answer)
         loop.soon(call.start)
@@ -64,14 +77,15 @@ class PluginThreads:
             return await answer.wait()
         except asyncio.CancelledError:
             loop.soon(call.cancel)
-            with anyio.move_on_after(GRACE_S, shield=True):
-                await answer.given.wait()
+            has_result = await answer.comes_late()
             if not answer.given.is_set() and not call.is_told and self._loop is loop:
                 # A function blocks this event loop. It ends when the function does, and the others get a new one.
                 self._end_loop(is_idle=True)
+            if keeps_late and has_result:
+                return await answer.wait()
             raise
 
-    def _end_loop(self, *, is_idle: bool = False) -> "_PluginLoop | None":
+    def _end_loop(self, *, is_idle: bool = False) -> "_OutsideLoop | None":
         """Tell the event loop to end, unless calls run on it; the loop that was told."""
         loop = self._loop
         if loop is None or (self._running and not is_idle):
@@ -101,15 +115,22 @@ class _Answer:
         with suppress(RuntimeError):  # The program has ended without it.
             self._loop.call_soon_threadsafe(self.given.set)
 
+    async def comes_late(self) -> bool:
+        """Wait for GRACE_S though the caller is cancelled; whether there is a result."""
+        with anyio.move_on_after(GRACE_S, shield=True):
+            await self.given.wait()
+        return self.given.is_set() and self._outcome.error is None
+
     async def wait(self) -> object:
-        await self.given.wait()
+        if not self.given.is_set():
+            await self.given.wait()
         if self._outcome.error is not None:
             raise self._outcome.error
         return self._outcome.result
 
 
 class _LoopCall:
-    """A call of an async function. All but the making of it happens on the event loop of the plugin."""
+    """A call of an async function. All but the making of it happens on that event loop."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], answer: _Answer) -> None:
         self._work, self._answer = work, answer
@@ -140,7 +161,7 @@ class _LoopCall:
             self._answer.give(_Outcome(error=error))
 
 
-class _PluginLoop:
+class _OutsideLoop:
     """An event loop on a daemon thread."""
 
     def __init__(self, name: str) -> None:
@@ -166,7 +187,7 @@ class _PluginLoop:
 
     def _run(self) -> None:
         while not self._is_ending:
-            with suppress(SystemExit, KeyboardInterrupt):  # Of a task that the plugin has started.
+            with suppress(SystemExit, KeyboardInterrupt):  # Of a task that was started there.
                 self._loop.run_forever()
         if tasks := asyncio.all_tasks(self._loop):
             for task in tasks:

@@ -1,0 +1,40 @@
+"""The time limit of a call. It does not run while the call waits for the user."""
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import msgspec
+
+from turnkeeper.tools.tool import ToolContext, ToolFailure
+
+
+async def within(
+    limit_s: float | None, name: str, context: ToolContext, call: Callable[[ToolContext], Awaitable[object]]
+) -> object:
+    """What a call gives, with a context that stops the clock. Raises ToolFailure when time is up; None: no limit."""
+    if limit_s is None:
+        return await call(context)
+    scope = anyio.CancelScope(deadline=anyio.current_time() + limit_s)
+    waits = 0
+
+    def stopping(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def asked(*given: object, **named: object) -> object:
+            nonlocal waits
+            waits += 1
+            left = scope.deadline - anyio.current_time()
+            scope.deadline = math.inf
+            try:
+                return await ask(*given, **named)
+            finally:
+                waits -= 1
+                if not waits:
+                    scope.deadline = anyio.current_time() + min(left, limit_s)
+
+        return asked
+
+    with scope:
+        timed = msgspec.structs.replace(context, ask=stopping(context.ask), question=stopping(context.question))
+        return await call(timed)
+    raise ToolFailure(f"The tool {name} took more than {limit_s:g} s and was stopped.")
