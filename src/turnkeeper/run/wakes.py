@@ -168,7 +168,8 @@ class _StoredReceiver:
         """See Receiver.put_back. The wakes were not removed."""
 
     async def changed(self) -> None:
-        """See Receiver.changed."""
+        """See Receiver.changed. It sleeps first: the store may change all the time, as sessions run."""
+        await anyio.sleep(WAKE_POLL_S)
         while await self._engine.version() == self._seen:  # noqa: ASYNC110 # Another process writes.
             await anyio.sleep(WAKE_POLL_S)
 
