@@ -18,6 +18,7 @@ ALL = (
     "commands",
     "streaming",
     "fanout",
+    "wakes",
     "turns",
     "steps",
     "window",

@@ -310,7 +310,8 @@ def check_glossary(root: Path) -> list[str]:
 
 def occurs(word: str, line: str) -> bool:
     """Whether a line holds a word, alone or as a part of a name (``TurnManager``, ``text_utils``)."""
-    line = re.sub(r"ContextManager|email\.utils|\"clone\"", "", line)  # The language's own words, and git's command.
+    # The language's own words, Procrastinate's classes, and git's command.
+    line = re.sub(r"ContextManager|JobManager|SchemaManager|email\.utils|\"clone\"", "", line)
     if word.isupper():
         return re.search(rf"(?<![A-Z_]){re.escape(word)}(?![A-Za-z_])", line) is not None
     if word[0].isupper():

@@ -1,5 +1,6 @@
 """The command that runs sessions for others, and the one that shows it: a process that is seen, and goes when told."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -8,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cli_store import command, environment, tk
+
+from turnkeeper.app import look
+from turnkeeper.run.wakes import StoredWakes
 
 DEADLINE_S = 60
 
@@ -21,14 +25,20 @@ def hosts(data: Path) -> list[dict[str, Any]]:
 
 
 def test_a_worker_says_that_it_is_ready_is_listed_and_goes_when_told(tmp_path: Path) -> None:
-    words = command("worker", "--concurrency", "3", "--json")
+    words = command("worker", "--concurrency", "3", "--label", "gpu", "--label", "eu", "--only-labels", "--json")
     with subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True) as started:
         try:
             assert started.stdout is not None
-            assert json.loads(started.stdout.readline()) == {"pid": started.pid, "concurrency": 3}
+            assert json.loads(started.stdout.readline()) == {
+                "pid": started.pid,
+                "concurrency": 3,
+                "labels": ["eu", "gpu"],
+            }
             [host] = hosts(tmp_path)
             assert (host["owner"]["pid"], host["role"], host["process"]) == (started.pid, "worker", "runs")
             assert (host["sessions"], host["concurrency"]) == (0, 3)
+            assert (host["labels"], host["onlyLabels"]) == (["eu", "gpu"], True)
+            assert "eu, gpu only" in tk(tmp_path, "cluster", "status").out
             assert "heartbeatAgeMs" in host
             assert str(started.pid) in tk(tmp_path, "cluster", "status").out
             started.send_signal(signal.SIGTERM)
@@ -38,5 +48,25 @@ def test_a_worker_says_that_it_is_ready_is_listed_and_goes_when_told(tmp_path: P
 
 
 def test_the_status_of_a_store_that_nobody_uses_has_every_field(tmp_path: Path) -> None:
-    queue = {"sessions": 0, "wakes": 0, "oldestMs": 0}
+    queue = {"sessions": 0, "wakes": 0, "oldestMs": 0, "waiting": []}
     assert tk(tmp_path, "cluster", "status", "--json").json == {"hosts": [], "leases": [], "queue": queue}
+
+
+def test_the_status_says_which_label_a_session_waits_for_and_a_move_changes_it(tmp_path: Path) -> None:
+    place = "/srv/models"
+    made = tk(tmp_path, "session", "create", "--label", "gpu", "--directory", place, "--json").json
+    assert (made["label"], made["directory"]) == ("gpu", place)
+    asyncio.run(_wake(tmp_path, made["id"]))
+    [wait] = tk(tmp_path, "cluster", "status", "--json").json["queue"]["waiting"]
+    assert (wait["sessionID"], wait["label"], wait["reason"]) == (made["id"], "gpu", "no worker")
+    assert "no worker" in tk(tmp_path, "cluster", "status").out
+    assert tk(tmp_path, "session", "move", made["id"], "--label", "eu", "--json").json["label"] == "eu"
+    assert "label" not in tk(tmp_path, "session", "move", made["id"], "--no-label", "--json").json
+    for wrong in ([], ["--label", "eu", "--no-label"]):
+        assert tk(tmp_path, "session", "move", made["id"], *wrong).code == 2
+    assert tk(tmp_path, "worker", "--only-labels").code != 0
+
+
+async def _wake(data: Path, session_id: str) -> None:
+    async with look(f"sqlite:{data}/turnkeeper.db") as opened:
+        await StoredWakes(opened.store.engine, opened.store.mint).post(session_id)

@@ -18,6 +18,7 @@ TIME = BEFORE.time
 RULES = (Rule(permission="bash", pattern="*", action="allow"),)
 MODEL = SessionModel(id="m", provider_id="p")
 MOVED = e.SessionMoved(project_id="p2", directory="/d", path="", workspace_id=None)
+PLACE = ("project_id", "directory", "path", "workspace_id")
 SHARED = BEFORE.but(share=Share(url="u"))
 REVERTED = BEFORE.but(revert=Revert(message_id="m"))
 
@@ -25,6 +26,7 @@ TABLE: list[tuple[Session, dict[str, object], list[Event]]] = [
     (BEFORE, {}, []),
     (BEFORE, {"title": "New"}, [e.SessionTitled(title="New")]),
     (BEFORE, {"project_id": "p2", "directory": "/d"}, [MOVED]),
+    (BEFORE, {"label": "gpu"}, [e.SessionMoved(**{name: getattr(BEFORE, name) for name in PLACE}, label="gpu")]),
     (BEFORE, {"permission": RULES}, [e.PermissionsSet(rules=RULES)]),
     (BEFORE.but(permission=RULES), {"permission": None}, [e.PermissionsSet(rules=None)]),
     (BEFORE, {"metadata": {"a": 1}}, [e.MetadataSet(metadata={"a": 1})]),

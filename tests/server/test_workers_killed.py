@@ -15,7 +15,10 @@ from served_process import Place
 from stores import store_url
 
 from turnkeeper.app import look
+from turnkeeper.core.labels import ANY_HOST
 from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.run.host import Host
+from turnkeeper.run.job_wakes import new_wakes
 from turnkeeper.testing.server import ScriptedServer
 
 SERVERS, WORKERS, SESSIONS, PROMPTS, DELTAS = 2, 3, 4, 4, 6
@@ -84,8 +87,11 @@ async def started(place: Place, stack: AsyncExitStack) -> subprocess.Popen[str]:
 async def rest(place: Place) -> None:
     """Wait until no session is at work, no prompt waits and no worker is asked for."""
     async with look(place.store) as tk:
+        wakes = new_wakes(tk.store, Host(tk.store, ANY_HOST).label_of)
         with anyio.fail_after(PATIENCE_S):
-            while any([await tk.store.engine.scan((kind,), limit=1) for kind in ("busy", "inbox", "wake")]):
+            while any([await tk.store.engine.scan((kind,), limit=1) for kind in ("busy", "inbox")]) or (
+                await wakes.waiting()
+            ):
                 await anyio.sleep(0)
 
 

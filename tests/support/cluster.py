@@ -41,6 +41,7 @@ from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
+from turnkeeper.run.wakes import StoredWakes
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, EngineError, Key, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.store.journal import Journal
@@ -299,7 +300,7 @@ class Host:
         self.coordinator = coordinator
         taking_over = TakeOver(store, histories, heart, lambda place: Config(), reverts, children)
         families = Families(store, coordinator, releases, children, cast("Jobs", None), set())
-        return Failover(taking_over, coordinator, families, children)
+        return Failover(taking_over, coordinator, families, children, StoredWakes(link, mint))
 
     async def _sleep(self, seconds: float) -> None:
         await pass_time(seconds / self._rate)

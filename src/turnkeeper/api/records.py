@@ -52,8 +52,12 @@ class Records:
         agent: str | None = None,
         model: ModelName | None = None,
         metadata: JsonObject | None = None,
+        label: str | None = None,
     ) -> Session:
-        """Create a session in a directory. With an ``id`` that exists: the stored session, unchanged."""
+        """Create a session in a directory. With an ``id`` that exists: the stored session, unchanged.
+
+        Only hosts with the ``label`` run it; its directory exists there.
+        """
         place = await identify(directory or self._directory)
         return await create.create(
             self.store,
@@ -65,6 +69,7 @@ class Records:
             agent=agent,
             model=session_model(model),
             metadata=metadata,
+            label=label,
         )
 
     async def get(self, session_id: str) -> Session:
@@ -114,9 +119,13 @@ class Records:
         """Show an archived session in the list again."""
         return await edit.restore(self.store, session_id)
 
-    async def move(self, session_id: str, directory: str | Path) -> Session:
-        """Change the directory of a session, and its project to that of the directory."""
-        return await edit.move(self.store, session_id, await identify(directory))
+    async def move(self, session_id: str, directory: str | Path | None = None, *, label: str | None = None) -> Session:
+        """Change the directory of a session, and its project to that of the directory; or its label.
+
+        Only hosts with the label run it, and have its directory. An empty text removes the label.
+        """
+        place = await identify(directory) if directory is not None else None
+        return await edit.move(self.store, session_id, place, label=label)
 
     async def messages(
         self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None

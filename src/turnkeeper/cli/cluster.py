@@ -7,14 +7,15 @@ from turnkeeper.cli.output import answer
 from turnkeeper.cli.screen import Column, Screen, fields, plural, table
 
 if TYPE_CHECKING:
-    from turnkeeper.model.cluster import ClusterReport, HostReport, LeaseReport
+    from turnkeeper.model.cluster import ClusterReport, HostReport, LeaseReport, WaitReport
 
 
 async def status(*, options: Options) -> None:
     """Show the servers and workers of a store, the sessions they run, and what waits.
 
     A worker, and a server with --no-run, is listed from its start; others once
-    they have run a session for some seconds. With --json the answer is {"hosts",
+    they have run a session for some seconds. Of sessions that wait it says why,
+    such as "no host with label gpu". With --json the answer is {"hosts",
     "leases", "queue"}; "process" is "unseen" for one of another machine. The lag
     of the queue, "oldestMs", is how long the oldest request waits for a worker.
 
@@ -32,11 +33,23 @@ def _shown(screen: Screen, report: "ClusterReport") -> str:
     queue = report.queue
     waits = f"{plural(queue.sessions, 'session')}, the oldest for {queue.oldest_ms / 1000:.1f} s"
     pieces = [fields(screen, [("Waiting", waits if queue.sessions else "nothing")])]
+    if queue.waiting:
+        pieces.append(_waiting(screen, queue.waiting))
     if report.hosts:
         pieces.append(_hosts(screen, report.hosts))
     if report.leases:
         pieces.append(_leases(screen, report.leases))
     return "\n\n".join(pieces)
+
+
+def _waiting(screen: Screen, waiting: "tuple[WaitReport, ...]") -> str:
+    return table(
+        screen,
+        Column("SESSION", [one.session_id for one in waiting], ("cyan",)),
+        Column("LABEL", [one.label or "-" for one in waiting]),
+        Column("WAITS", [f"{one.wait_ms / 1000:.1f} s" for one in waiting], ("dim",)),
+        Column("REASON", [one.reason or "waits for a free worker" for one in waiting], ("yellow",)),
+    )
 
 
 def _hosts(screen: Screen, hosts: "tuple[HostReport, ...]") -> str:
@@ -47,12 +60,17 @@ def _hosts(screen: Screen, hosts: "tuple[HostReport, ...]") -> str:
         Column("ROLE", [one.role or "command" for one in hosts]),
         Column("STATE", [one.process for one in hosts], ("yellow",)),
         Column("SESSIONS", [_sessions(one) for one in hosts]),
+        Column("LABELS", [_labels(one) for one in hosts]),
         Column("HEARTBEAT", [f"{one.heartbeat_age_ms / 1000:.1f} s ago" for one in hosts], ("dim",)),
     )
 
 
 def _sessions(host: "HostReport") -> str:
     return str(host.sessions) if host.concurrency is None else f"{host.sessions} of {host.concurrency}"
+
+
+def _labels(host: "HostReport") -> str:
+    return ", ".join(host.labels) + (" only" if host.only_labels else "") or "-"
 
 
 def _leases(screen: Screen, leases: "tuple[LeaseReport, ...]") -> str:

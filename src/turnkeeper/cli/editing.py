@@ -37,6 +37,9 @@ async def create(
         str | None, Parameter(metavar="PROVIDER/MODEL", help="Its model.", completer=candidates.models)
     ] = None,
     metadata: Annotated[str | None, Parameter(metavar="JSON", help="A JSON object to store with it.")] = None,
+    label: Annotated[
+        str | None, Parameter(metavar="LABEL", help="Only workers with this label run it; they have its directory.")
+    ] = None,
     id: Annotated[str | None, Parameter(metavar="ID", help="Its id. An existing session is left unchanged.")] = None,
     options: Options,
 ) -> None:
@@ -52,7 +55,7 @@ async def create(
     """
     from turnkeeper.model.session import SessionModel
 
-    place = names.directory(directory, is_near=options.is_near) if directory is not None else None
+    place = _there(directory, label, is_near=options.is_near) if directory is not None else None
     chosen = names.model(model)
     async with options.sessions() as tk:
         if local_store(tk) is not None:
@@ -65,6 +68,7 @@ async def create(
             agent=agent,
             model=SessionModel(id=chosen.model_id, provider_id=chosen.provider_id) if chosen is not None else None,
             metadata=_metadata(metadata) if metadata is not None else None,
+            label=label,
             id=id,
         )
     verb = "Exists already, unchanged:" if exists else "Created"
@@ -188,20 +192,42 @@ async def rename(
 
 async def move(
     id: names.SessionName,
-    directory: Annotated[Path, Parameter(metavar="DIR", help="Its new directory.")],
+    directory: Annotated[Path | None, Parameter(metavar="DIR", help="Its new directory.")] = None,
     /,
     *,
+    label: Annotated[str | None, Parameter(metavar="LABEL", help="Only workers with this label run it.")] = None,
+    no_label: Annotated[bool, Parameter(help="Any worker runs it.")] = False,
     options: Options,
 ) -> None:
-    """Move a session to another directory and the project of that directory.
+    """Move a session to another directory and its project, or to other workers.
+
+    A label says what a worker has; see `turnkeeper worker`. With --label the
+    directory need not exist here, only where workers have the label. A run under
+    way goes on where it is.
 
     For example:
       turnkeeper session move calm-otter ~/code/weather
+      turnkeeper session move calm-otter --label gpu
+      turnkeeper session move calm-otter --no-label
     """
-    there = names.directory(directory)
+    if label is not None and no_label:
+        raise UsageError("give --label or --no-label, not both")
+    if directory is None and label is None and not no_label:
+        raise UsageError("say where to: a directory, --label or --no-label")
+    there = _there(directory, label) if directory is not None else None
     async with options.open() as tk:
-        session = await tk.move(await names.session(tk, id), there)
-    answer(options, session, lambda screen: f"{_done(screen, 'Moved', session)}  {screen.path(session.directory)}")
+        session = await tk.move(await names.session(tk, id), there, label="" if no_label else label)
+
+    def text(screen: Screen) -> str:
+        where = f"  {screen.path(session.directory)}"
+        return f"{_done(screen, 'Moved', session)}{where}{f'  {session.label}' if session.label else ''}"
+
+    answer(options, session, text)
+
+
+def _there(directory: Path, label: str | None, *, is_near: bool = True) -> Path:
+    """The directory that is meant. With a label it may be on other machines only, and is then given whole."""
+    return names.directory(directory, is_near=is_near and (label is None or directory.expanduser().is_dir()))
 
 
 def _done(screen: Screen, verb: str, session: "Session") -> str:

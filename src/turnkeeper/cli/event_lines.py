@@ -24,8 +24,8 @@ def _of_session(event: e.Event) -> str:
             return f"{session.title} in {session.directory}"
         case e.SessionTitled(title=title):
             return title
-        case e.SessionMoved(directory=directory):
-            return f"to {directory}"
+        case e.SessionMoved(directory=directory, label=label):
+            return f"to {directory}{f' on hosts with label {label}' if label else ''}"
         case e.SessionShared(share=share):
             return share.url
         case e.SessionTouched() | e.SessionArchived() | e.SessionRestored() | e.SessionUnshared():

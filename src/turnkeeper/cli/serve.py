@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from turnkeeper.cli import log_lines
+from turnkeeper.cli.host_labels import Labels, OnlyLabels
 from turnkeeper.cli.log_lines import LogLevel
 from turnkeeper.cli.options import PASSWORD_VARIABLES, USERNAME_VARIABLES, Options, from_environment
 from turnkeeper.cli.trust import Trust
@@ -34,6 +35,8 @@ async def serve(
     no_run: Annotated[
         bool, Parameter(negative=(), help="Run no sessions here: processes of `turnkeeper worker` run them.")
     ] = False,
+    label: Labels = (),
+    only_labels: OnlyLabels = False,
     log_format: Annotated[
         Literal["text", "json"], Parameter(metavar="FORMAT", help="json logs one object per line.")
     ] = "text",
@@ -61,7 +64,8 @@ async def serve(
     as {"url"}.
 
     With --no-run the server takes prompts, streams and answers, and workers on
-    the same store run the sessions.
+    the same store run the sessions. Workers also run the sessions whose label the
+    server does not have; `turnkeeper worker --help` explains labels.
 
     For example:
       turnkeeper serve
@@ -69,6 +73,7 @@ async def serve(
       turnkeeper serve --no-run & turnkeeper worker
       opencode attach http://127.0.0.1:4096
     """
+    from turnkeeper.core.labels import declared
     from turnkeeper.server import logs, serving
     from turnkeeper.server.service import ServerOptions
 
@@ -81,6 +86,7 @@ async def serve(
         cors=cors,
         environ=options.trusting(trust),
         runs=not no_run,
+        labels=declared(label, only=only_labels),
     )
     serving.check(start, insecure=insecure)
     await _serve_until_signal(options, start, serving.listen(hostname, port))
@@ -111,4 +117,6 @@ def _settings(start: "ServerOptions") -> "Settings":
     from turnkeeper.run.runtime import Settings
 
     # Clients answer, now or after a restart.
-    return Settings(ask=None, question=None, environ=start.environ, runs=start.runs)
+    return Settings(
+        ask=None, question=None, environ=start.environ, runs=start.runs, labels=start.labels, delegates=True
+    )

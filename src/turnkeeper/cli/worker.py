@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from turnkeeper.cli.host_labels import Labels, OnlyLabels
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.trust import Trust
 
@@ -25,6 +26,8 @@ async def worker(
     concurrency: Annotated[
         int, Parameter(metavar="N", help="How many sessions to run at a time.", validator=Number(gte=1, lte=1000))
     ] = 8,
+    label: Labels = (),
+    only_labels: OnlyLabels = False,
     lease: Annotated[
         float,
         Parameter(
@@ -52,19 +55,32 @@ async def worker(
     after the lease of the dead one. At SIGTERM or SIGINT a worker takes no more
     sessions, waits for those it runs, and then stops them; a second signal stops
     them at once. Prints a line when it is ready; with --json {"pid",
-    "concurrency"}.
+    "concurrency", "labels"}.
+
+    A label says what this machine has, such as a directory or a GPU. A session
+    with a label is run by workers that have it, and by no others; `session create
+    --label` and `session move --label` set it.
 
     For example:
       turnkeeper worker
+      turnkeeper worker --label gpu --only-labels
       turnkeeper worker --concurrency 32 --patience 120
     """
+    from turnkeeper.core.labels import declared
     from turnkeeper.core.lease import terms_of
     from turnkeeper.run.runtime import Settings
     from turnkeeper.server import logs
 
     options = options.without_server
     logs.begin(log_format, log_level)
-    settings = Settings(ask=None, question=None, environ=options.trusting(trust), lease=terms_of(lease))
+    settings = Settings(
+        ask=None,
+        question=None,
+        environ=options.trusting(trust),
+        labels=declared(label, only=only_labels),
+        needs_directory=True,
+        lease=terms_of(lease),
+    )
     await _work_until_signal(options, settings, concurrency, patience)
 
 
@@ -80,8 +96,10 @@ async def _work_until_signal(options: Options, settings: "Settings", concurrency
                 group.start_soon(turnkeeper.run_answered)
                 group.start_soon(turnkeeper.resume_taken_over, left)
                 group.start_soon(_leave_at_signal, signals, work, patience, group.cancel_scope)
-                ready = {"pid": os.getpid(), "concurrency": concurrency}
+                labels = settings.labels.labels
+                ready = {"pid": os.getpid(), "concurrency": concurrency, "labels": labels}
                 said = f"Turnkeeper worker {os.getpid()} runs up to {concurrency} sessions at a time"
+                said += f", with the labels {', '.join(labels)}" if labels else ""
                 print(json.dumps(ready) if options.json else said, flush=True)
                 await work.work()
                 group.cancel_scope.cancel()

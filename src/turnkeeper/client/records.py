@@ -42,8 +42,14 @@ class Records:
         agent: str | None = None,
         model: ModelName | None = None,
         metadata: JsonObject | None = None,
+        label: str | None = None,
     ) -> Session:
-        """Create a session in a directory. An ``id`` that exists gives the stored session, unchanged."""
+        """Create a session in a directory. An ``id`` that exists gives the stored session, unchanged.
+
+        Only hosts with the ``label`` run it; its directory exists there.
+        """
+        if label is not None:
+            metadata = {**(metadata or {}), "label": label}
         given = {
             "id": id,
             "parentID": parent_id,

@@ -20,7 +20,7 @@ def edits(before: Session, after: Session) -> list[Event]:
     facts: list[Event] = []
     if before.title != after.title:
         facts.append(e.SessionTitled(title=check_title(after.title)))
-    place = ("project_id", "directory", "path", "workspace_id")
+    place = ("project_id", "directory", "path", "workspace_id", "label")
     if any(getattr(before, name) != getattr(after, name) for name in place):
         facts.append(e.SessionMoved(**{name: getattr(after, name) for name in place}))
     if before.permission != after.permission:

@@ -108,6 +108,10 @@ READY_S = 2.0
 """Seconds in which a store must answer for a server to be ready."""
 WAKE_POLL_S = 0.1
 """Seconds between two looks of a worker for sessions that it is asked to run."""
+WAKE_LOOK_S = 2.0
+"""Seconds between two looks of a worker that hears of wakes; in case that it did not hear of one."""
+WAKE_ELSEWHERE_S = 2.0
+"""Seconds for which a worker leaves a wake to others whose session it cannot run."""
 WAKE_RETRY_S = 2.0
 """Seconds before a worker tries again to run a session, after the store failed."""
 HOST_KEPT_MS = 24 * 60 * 60 * 1000

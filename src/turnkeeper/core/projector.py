@@ -94,7 +94,8 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             place = {"project_id": event.project_id, "directory": event.directory, "path": event.path}
             # Instructions met while reading hold where they were met.
             moved = view if event.directory == view.session.directory else view.but(instructions=())
-            return _active(moved, time, **place, workspace_id=event.workspace_id), (c.DirectoryPut(event.directory),)
+            place |= {"workspace_id": event.workspace_id, "label": event.label}
+            return _active(moved, time, **place), (c.DirectoryPut(event.directory),)
         case e.SessionShared(share=share, hosted=hosted):
             return _active(view.but(hosted=hosted), time, share=share), ()
         case e.SessionUnshared():

@@ -17,6 +17,10 @@ class HostReport(Value, omit_defaults=False):
     """How many sessions it owned at its newest heartbeat."""
     concurrency: int | None = None
     """How many a worker runs at a time."""
+    labels: tuple[str, ...] = ()
+    """The labels that it declares."""
+    only_labels: bool = False
+    """Whether it runs no sessions without a label."""
     heartbeat_age_ms: int
     """Since its newest heartbeat, if the clocks of both hosts agree."""
 
@@ -29,13 +33,27 @@ class LeaseReport(Value):
     process: Literal["runs", "ended", "unseen"]
 
 
+class WaitReport(Value, omit_defaults=False):
+    """A session that waits for a worker."""
+
+    session_id: str
+    label: str | None = None
+    """The label that a host must have to run it."""
+    wait_ms: int
+    """Since it was asked for."""
+    reason: str = ""
+    """Why no host takes it; empty if workers that may are busy, or about to."""
+
+
 class QueueReport(Value, omit_defaults=False):
-    """What servers without runs have asked workers for."""
+    """What servers have asked workers for and nobody runs yet."""
 
     sessions: int = 0
     wakes: int = 0
     oldest_ms: int = 0
     """The lag: since the oldest of them was asked for."""
+    waiting: tuple[WaitReport, ...] = ()
+    """Those that wait longest, at most 20."""
 
 
 class ClusterReport(Value):

@@ -17,3 +17,9 @@ class Heartbeat(Value):
     """What the process is for: ``server`` or ``worker``; empty for a command."""
     concurrency: int | None = None
     """How many sessions a worker runs at a time."""
+    labels: tuple[str, ...] = ()
+    """The labels that the host declares."""
+    only_labels: bool = False
+    """Whether it runs no sessions without a label."""
+    lacking: tuple[str, ...] = ()
+    """Sessions that it was asked to run and whose directory it does not have."""

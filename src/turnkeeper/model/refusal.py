@@ -3,6 +3,7 @@
     Refusal
     ├── NotFound     the named thing does not exist
     ├── Conflict     the request conflicts with stored data
+    │   └── Elsewhere    the session is for other hosts
     ├── Invalid      the input is not valid
     ├── Forbidden    a rule forbids it
     └── Busy         not while the session is running
@@ -21,6 +22,10 @@ class NotFound(Refusal):
 
 class Conflict(Refusal):
     """The request conflicts with stored data."""
+
+
+class Elsewhere(Conflict):
+    """The session is for other hosts: it has a label that this one does not have."""
 
 
 class Invalid(Refusal):

@@ -116,6 +116,8 @@ class Session(Value):
     slug: str
     project_id: str
     workspace_id: str | None = None
+    label: Private[str | None] = None
+    """Only hosts that declare this label run the session (core/labels.py)."""
     directory: str
     path: str | None = None
     parent_id: str | None = None

@@ -8,7 +8,7 @@ from typing import Literal
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.model.refusal import Busy, Refusal
+from turnkeeper.model.refusal import Busy, Elsewhere, Refusal
 from turnkeeper.model.value import Value
 from turnkeeper.outside_code import contained
 from turnkeeper.store.engine import EngineError, StoreFull, StoreUnavailable
@@ -23,6 +23,8 @@ class Outcome(Value):
     reason: str = ""
     is_busy: bool = False
     """Whether it was refused because another process runs the session."""
+    is_elsewhere: bool = False
+    """Whether it was refused because the session is for hosts with another label."""
     store: Literal["ok", "full", "unavailable"] = "ok"
     """Whether the store took what was to be written."""
 
@@ -157,7 +159,8 @@ class Coordinator:
             store: Literal["ok", "full", "unavailable"] = "ok"
             if isinstance(error, StoreUnavailable):
                 store = "full" if isinstance(error, StoreFull) else "unavailable"
-            return Outcome(kind="refused", reason=str(error), is_busy=isinstance(error, Busy), store=store)
+            is_busy, is_elsewhere = isinstance(error, Busy), isinstance(error, Elsewhere)
+            return Outcome(kind="refused", reason=str(error), is_busy=is_busy, is_elsewhere=is_elsewhere, store=store)
         except Exception as error:
             # The top of a drain: a bug ends the run of this session and of no other.
             drain.error = error

@@ -37,15 +37,12 @@ class DelegatingCoordinator(Coordinator):
     async def wait(self, session_id: str) -> Outcome:
         """Wait until no worker is asked to run the session any more."""
         outcome = await super().wait(session_id)
-        while await self._wakes.waiting(session_id):  # noqa: ASYNC110 # Another process removes them.
-            await anyio.sleep(WAKE_POLL_S)
+        await wait_for_worker(self._wakes, session_id)
         return outcome
 
     async def interrupt(self, session_id: str) -> bool:
         """Take back what was asked for, and stop what is done here; whether something was."""
-        waiting = (await self._wakes.waiting(session_id)).get(session_id)
-        if waiting is not None:
-            await self._wakes.done(waiting.keys)
+        await self._wakes.withdraw(session_id)
         return await super().interrupt(session_id)
 
     def _restart(self, session_id: str, *, resume: bool) -> None:
@@ -56,6 +53,12 @@ class DelegatingCoordinator(Coordinator):
             await self._wakes.post(session_id, resume=resume)
         except EngineError as error:
             log.warning("no worker can be asked to run session %s: %s", session_id, error)
+
+
+async def wait_for_worker(wakes: Wakes, session_id: str) -> None:
+    """Wait until no worker is asked to run the session any more."""
+    while await wakes.waiting(session_id):  # noqa: ASYNC110 # Another process removes them.
+        await anyio.sleep(WAKE_POLL_S)
 
 
 def new_coordinator(

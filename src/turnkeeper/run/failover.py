@@ -12,6 +12,7 @@ from turnkeeper.run.children import Children
 from turnkeeper.run.coordinator import Coordinator
 from turnkeeper.run.families import Families
 from turnkeeper.run.recover import AskToContinue, Failed, Left, Recovery, TakeOver
+from turnkeeper.run.wakes import Wakes
 from turnkeeper.store.engine import EngineError
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ class Failover(msgspec.Struct, frozen=True):
     coordinator: Coordinator
     families: Families
     children: Children
+    wakes: Wakes
 
     async def take_over(
         self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
@@ -34,7 +36,9 @@ class Failover(msgspec.Struct, frozen=True):
         session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
         ``rest`` waits for the user, ``ask`` asks. Those that could not be closed are added to ``failed``.
         """
-        return self._noted(await self.taking_over.all(self.coordinator.active, policy, ask, failed))
+        left = await self.taking_over.all(self.coordinator.active, policy, ask, failed)
+        await self._free_wakes(left)
+        return self._noted(left)
 
     async def resume(self, left: Sequence[Left]) -> None:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
@@ -61,9 +65,18 @@ class Failover(msgspec.Struct, frozen=True):
                 log.warning("the sessions of other hosts could not be looked at: %s", error)
                 continue
             if left:
+                await self._free_wakes(left)
                 names = ", ".join(one.session_id for one in left)
                 log.warning("sessions of hosts that died or fell silent were taken over: %s", names)
                 group.start_soon(self._resume_apart, self._noted(left), name="sessions of other hosts")
+
+    async def _free_wakes(self, left: Sequence[Left]) -> None:
+        """Let workers take wakes that the dead owners had taken; else those of later prompts would wait for them."""
+        try:
+            if left:
+                await self.wakes.owner_died([one.session_id for one in left])
+        except EngineError as error:
+            log.warning("the wakes of dead hosts stay until their silence has lasted long enough: %s", error)
 
     def _noted(self, left: list[Left]) -> list[Left]:
         self.children.resuming.update(one.session_id for one in left if one.resumes)

@@ -11,6 +11,7 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
+from turnkeeper.core.labels import ANY_HOST
 from turnkeeper.core.lease import Tenure, is_forgotten, next_at, next_step, stop_at
 from turnkeeper.core.limits import HOSTS_TIDIED_BEATS
 from turnkeeper.core.view import SessionView
@@ -19,6 +20,7 @@ from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.status import Owner
 from turnkeeper.model.value import UNREADABLE, encode
+from turnkeeper.run.host import Host
 from turnkeeper.run.leases import Leases, read_heartbeat, runtime_name
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.taking import take_pen
@@ -41,12 +43,14 @@ class Heart:
         stop: Callable[[str], Awaitable[object]],
         wake: Callable[[str], None],
         beside: Callable[[Callable[[], Mapping[str, int]]], Awaitable[None]] | None = None,
+        host: Host | None = None,
     ) -> None:
         """``stop`` ends the run of a session as if its process ended; ``wake`` has it looked at again.
 
         ``beside`` is run as long as sessions are owned. It is given a function that tells which, with their fences.
         """
         self._store, self.leases, self._group = store, leases, group
+        self.host = host or Host(store, ANY_HOST)
         self._stop, self._wake, self._beside = stop, wake, beside
         self._held: dict[str, int] = {}
         self._stopped: set[str] = set()
@@ -69,12 +73,18 @@ class Heart:
             await self.leases.listen([session_id])
         begun = self.leases.pace.now()
         may_take = partial(self.leases.may_take, session_id)
-        pen = await take_pen(self._store, session_id, self.owner, first, at=at, may_take=may_take)
+        pen = await take_pen(
+            self._store, session_id, self.owner, partial(self._allowed, first), at=at, may_take=may_take
+        )
         pen.on_release = partial(self._release, session_id, pen.fence)
         self._held[session_id] = pen.fence
         if not self._is_beating:
             self._begin(begun)
         return pen
+
+    def _allowed(self, first: Callable[[SessionView], Sequence[Event]], view: SessionView) -> Sequence[Event]:
+        self.host.check(view)
+        return first(view)
 
     def _begin(self, begun: float) -> None:
         # The append that took the session is a sign of life in itself; the first heartbeat can wait.
@@ -175,6 +185,9 @@ class Heart:
             sessions=len(self._held),
             role=role,
             concurrency=concurrency,
+            labels=self.host.labels.labels,
+            only_labels=self.host.labels.only,
+            lacking=self.host.lacking(),
         )
         forgotten = await self._forgotten() if self._beat % HOSTS_TIDIED_BEATS == 0 else []
         await self._store.engine.put({**dict.fromkeys(forgotten), self._key: encode(heartbeat)})

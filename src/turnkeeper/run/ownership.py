@@ -7,6 +7,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.core.lease import MANY_HOSTS, ONE_HOST
 from turnkeeper.run.heart import Heart
+from turnkeeper.run.host import Host
 from turnkeeper.run.leases import Leases
 from turnkeeper.run.settings import Settings
 from turnkeeper.run.stop_requests import StopRequests
@@ -33,4 +34,5 @@ def new_heart(
     owner = this_process().but(runtime=str(next(_numbers)), lease_s=terms.lease_s)
     leases = Leases(store.engine, owner, terms, settings.pace)
     requests = StopRequests(store.engine, interrupt, group, settings.pace)
-    return Heart(store, leases, group, stop=stop, wake=wake, beside=requests.heed)
+    host = Host(store, settings.labels, needs_directory=settings.needs_directory, now=settings.pace.now)
+    return Heart(store, leases, group, stop=stop, wake=wake, beside=requests.heed, host=host)

@@ -100,6 +100,7 @@ class TakeOver(msgspec.Struct, frozen=True):
         self.heart.leases.forget_all_but(busy)
         free = await self.heart.leases.listen(busy)
         busy = [session_id for session_id in busy if session_id in free] if only_owned else busy
+        busy = [session_id for session_id in busy if await self.heart.host.admits(session_id)]
         async with anyio.create_task_group() as group:
             for session_id in busy:
                 group.start_soon(take, session_id)

@@ -22,7 +22,7 @@ from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import AnyNotification, Delta
 from turnkeeper.model.permission import Ruleset
-from turnkeeper.model.refusal import Busy, Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Elsewhere, Invalid, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.providers.transport import Network
 from turnkeeper.run.abandon import CallTasks
@@ -33,13 +33,14 @@ from turnkeeper.run.children import Children, ChildSessions
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.delegating import new_coordinator
+from turnkeeper.run.delegating import new_coordinator, wait_for_worker
 from turnkeeper.run.directories import Directories
 from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.failover import Failover
 from turnkeeper.run.families import Families
 from turnkeeper.run.histories import Histories
+from turnkeeper.run.job_wakes import new_wakes
 from turnkeeper.run.open_turns import OpenTurns
 from turnkeeper.run.ownership import new_heart
 from turnkeeper.run.pen import Pen
@@ -53,7 +54,6 @@ from turnkeeper.run.settlements import Settlements
 from turnkeeper.run.snapshot_collection import SnapshotCollection, with_pending_undo
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
-from turnkeeper.run.wakes import StoredWakes
 from turnkeeper.run.worker import Worker
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.approvals import Approvals
@@ -109,7 +109,7 @@ class Runtime:
         self.reverts = Reverts(store, self._histories, self._repository)
         self._drain = self._new_drain(publish)
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
-        self.wakes = StoredWakes(store.engine, store.mint)
+        self.wakes = new_wakes(store, self._heart.host.label_of)
         self._coordinator = new_coordinator(group, self._run_drain, None if settings.runs else self.wakes)
         self._families = Families(store, self._coordinator, self._releases, self.children, self.jobs, self._interrupted)
         self._failover = self._new_failover()
@@ -149,7 +149,7 @@ class Runtime:
             self.children,
             is_attended=self.responders.is_attended,
         )
-        return Failover(taking_over, self._coordinator, self._families, self.children)
+        return Failover(taking_over, self._coordinator, self._families, self.children, self.wakes)
 
     def _new_drain(self, publish: Callable[[Delta], None]) -> Drain:
         """The loop with everything that it calls."""
@@ -199,7 +199,7 @@ class Runtime:
     def worker(self, concurrency: int) -> Worker:
         """What runs the sessions that other processes ask for."""
         self._heart.announce("worker", concurrency)
-        return Worker(self._store.engine, self.wakes, self.run, concurrency)
+        return Worker(self.wakes, self._heart, self.run, concurrency)
 
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run a session until it rests."""
@@ -211,6 +211,12 @@ class Runtime:
         try:
             with self._collection.paused():
                 reason = await self._drain.run(session_id, resume)
+        except Elsewhere:
+            if not self._settings.delegates:
+                raise
+            await self.wakes.post(session_id, resume=resume)
+            await wait_for_worker(self.wakes, session_id)
+            return "a worker has run it"
         except BaseException:
             if session_id in self._interrupted:
                 with anyio.CancelScope(shield=True):

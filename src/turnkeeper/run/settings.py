@@ -8,6 +8,7 @@ import anyio
 import msgspec
 
 from turnkeeper.context.component import ContextComponent
+from turnkeeper.core.labels import ANY_HOST, HostLabels
 from turnkeeper.core.lease import Terms
 from turnkeeper.model.value import JsonObject
 from turnkeeper.plugins.plugin import Limits
@@ -34,6 +35,12 @@ class Settings(msgspec.Struct, frozen=True):
     random: Callable[[], float] = Random().random
     runs: bool = True
     """Whether sessions are run in this process. Else workers are asked to (run/wakes.py)."""
+    labels: HostLabels = ANY_HOST
+    """The labels of this host: which sessions may be run here."""
+    needs_directory: bool = False
+    """Whether sessions whose directory does not exist here are left to other hosts."""
+    delegates: bool = False
+    """Whether workers are asked to run the sessions that may not be run here; else they are refused."""
     lease: Terms | None = None
     """The times of the lease on the sessions that are run here; None: as the store suggests."""
     pace: Pace = Pace()

@@ -1,34 +1,67 @@
-"""Wakes: a process that runs no sessions asks in the store for one to be run, and a worker finds the request.
+"""Wakes: a process that does not run a session asks in the store for it to be run, and a worker finds the request.
 
-A wake says that a session is to be looked at; what there is to do is in its log. Each wake is a key of its own, and is
-removed once a run that began after it has ended or found another owner at work. So none is lost, and many wakes of one
-session make one run.
+A wake says that a session is to be looked at; what there is to do is in its log. It is removed once a run that began
+after it has ended or found another owner at work. So none is lost, and many wakes of one session make few runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple, Protocol
 
+import anyio
 import msgspec
 
+from turnkeeper.core.labels import HostLabels
+from turnkeeper.core.limits import WAKE_POLL_S
 from turnkeeper.mint import Mint
 from turnkeeper.model.value import UNREADABLE, Value, encode
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Engine, Key
 
 
-class Wake(Value):
-    """A request to run a session. ``resume``: with one more turn, although the last one failed or was stopped."""
-
-    at: int
-    resume: bool = False
-
-
 class Waiting(NamedTuple):
-    """The wakes of one session. ``at`` is the time of the oldest."""
+    """The wakes of one session. ``at`` is the time of the oldest, in milliseconds."""
 
-    keys: tuple[Key, ...]
     at: int
     resume: bool
+    wakes: int
+
+
+class Taken(NamedTuple):
+    """The wakes of a session that a worker has taken. ``resume``: one more turn, although the last failed."""
+
+    session_id: str
+    resume: bool
+    marks: tuple[object, ...]
+    """By which the receiver knows them."""
+
+
+Admits = Callable[[str], Awaitable[bool]]
+"""Whether a session may be run here."""
+
+
+class Receiver(Protocol):
+    """Where a worker gets wakes from, as long as it works."""
+
+    async def take(self, limit: int, working: Collection[str], admits: Admits) -> Sequence[Taken]:
+        """The wakes of at most ``limit`` sessions that may be run here, and are not among those being worked on."""
+        ...
+
+    async def done(self, taken: Taken) -> None:
+        """Remove wakes whose session was run."""
+        ...
+
+    async def put_back(self, taken: Taken) -> None:
+        """Leave wakes to other hosts: the session turned out not to be for this one."""
+        ...
+
+    async def changed(self) -> None:
+        """Wait until there may be other wakes."""
+        ...
+
+    async def keep_up(self) -> None:
+        """What a worker does beside, at intervals. Raises EngineError."""
+        ...
 
 
 class Wakes(Protocol):
@@ -39,41 +72,106 @@ class Wakes(Protocol):
         ...
 
     async def waiting(self, session_id: str | None = None) -> Mapping[str, Waiting]:
-        """The wakes by session, of one session or of all."""
+        """The wakes by session, of one session or of all; also those whose session is being run."""
         ...
 
-    async def done(self, wakes: Sequence[Key]) -> None:
-        """Remove wakes."""
+    async def withdraw(self, session_id: str) -> None:
+        """Remove the wakes of a session that no worker has taken."""
+        ...
+
+    async def owner_died(self, session_ids: Sequence[str]) -> None:
+        """Let other workers take the wakes of sessions whose owner was found to be dead."""
+        ...
+
+    def receiver(self, labels: HostLabels, silence_s: float) -> AbstractAsyncContextManager[Receiver]:
+        """What a worker gets wakes from. One that is silent for ``silence_s`` loses what it has taken."""
         ...
 
 
-_read = msgspec.json.Decoder(Wake).decode
+class StoredWake(Value):
+    """A wake as a document."""
+
+    at: int
+    resume: bool = False
+
+
+_read = msgspec.json.Decoder(StoredWake).decode
 
 
 class StoredWakes:
-    """Wakes as documents of the store."""
+    """Wakes as documents of the store, each under a key of its own."""
 
     def __init__(self, engine: Engine, mint: Mint) -> None:
         self._engine, self._mint = engine, mint
 
     async def post(self, session_id: str, *, resume: bool = False) -> None:
         """See Wakes.post."""
-        wake = Wake(at=self._mint.now(), resume=resume)
+        wake = StoredWake(at=self._mint.now(), resume=resume)
         await self._engine.put({keys.wake(session_id, self._mint.ascending("wake")): encode(wake)})
 
     async def waiting(self, session_id: str | None = None) -> Mapping[str, Waiting]:
         """See Wakes.waiting."""
-        prefix = ("wake",) if session_id is None else ("wake", session_id)
-        found: dict[str, Waiting] = {}
-        for key, body in await self._engine.scan(prefix):
+        return {
+            one: Waiting(min(wake.at for _, wake in wakes), any(wake.resume for _, wake in wakes), len(wakes))
+            for one, wakes in (await self._scan(session_id)).items()
+        }
+
+    async def withdraw(self, session_id: str) -> None:
+        """See Wakes.withdraw."""
+        found = (await self._scan(session_id)).get(session_id, [])
+        if found:
+            await self._engine.put(dict.fromkeys(key for key, _ in found))
+
+    async def owner_died(self, session_ids: Sequence[str]) -> None:
+        """See Wakes.owner_died. Nobody holds these wakes."""
+
+    @asynccontextmanager
+    async def receiver(self, labels: HostLabels, silence_s: float) -> AsyncIterator["_StoredReceiver"]:
+        """See Wakes.receiver."""
+        yield _StoredReceiver(self._engine, self._scan)
+
+    async def _scan(self, session_id: str | None = None) -> dict[str, list[tuple[Key, StoredWake]]]:
+        found: dict[str, list[tuple[Key, StoredWake]]] = {}
+        for key, body in await self._engine.scan(("wake",) if session_id is None else ("wake", session_id)):
             try:
                 wake = _read(body)
             except UNREADABLE:
-                wake = Wake(at=self._mint.now())
-            known = found.get(key[1], Waiting((), wake.at, resume=False))
-            found[key[1]] = Waiting((*known.keys, key), min(known.at, wake.at), known.resume or wake.resume)
+                wake = StoredWake(at=self._mint.now())
+            found.setdefault(key[1], []).append((key, wake))
         return found
 
-    async def done(self, wakes: Sequence[Key]) -> None:
-        """See Wakes.done."""
-        await self._engine.put(dict.fromkeys(wakes))
+
+class _StoredReceiver:
+    """Looks for wakes ten times a second, and only if the store has changed."""
+
+    def __init__(self, engine: Engine, scan: Callable[[], Awaitable[dict[str, list[tuple[Key, StoredWake]]]]]) -> None:
+        self._engine, self._scan = engine, scan
+        self._seen: int | None = None
+
+    async def take(self, limit: int, working: Collection[str], admits: Admits) -> Sequence[Taken]:
+        """See Receiver.take. Nothing is written: which of several workers runs the session is decided by its log."""
+        self._seen = await self._engine.version()
+        taken: list[Taken] = []
+        for session_id, wakes in (await self._scan()).items():
+            if len(taken) >= limit:
+                break
+            if session_id not in working and await admits(session_id):
+                resume = any(wake.resume for _, wake in wakes)
+                taken.append(Taken(session_id, resume, tuple(key for key, _ in wakes)))
+        return taken
+
+    async def done(self, taken: Taken) -> None:
+        """See Receiver.done."""
+        await self._engine.put({key: None for key in taken.marks if isinstance(key, tuple)})
+
+    async def put_back(self, taken: Taken) -> None:
+        """See Receiver.put_back. The wakes were not removed."""
+
+    async def changed(self) -> None:
+        """See Receiver.changed. It sleeps first: the store may change all the time, as sessions run."""
+        await anyio.sleep(WAKE_POLL_S)
+        while await self._engine.version() == self._seen:  # noqa: ASYNC110 # Another process writes.
+            await anyio.sleep(WAKE_POLL_S)
+
+    async def keep_up(self) -> None:
+        """See Receiver.keep_up."""

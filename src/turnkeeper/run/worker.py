@@ -7,10 +7,11 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.limits import WAKE_POLL_S, WAKE_RETRY_S
+from turnkeeper.core.limits import WAKE_RETRY_S
 from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.wakes import Waiting, Wakes
-from turnkeeper.store.engine import Engine, EngineError
+from turnkeeper.run.heart import Heart
+from turnkeeper.run.wakes import Receiver, Taken, Wakes
+from turnkeeper.store.engine import EngineError
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +27,8 @@ class Run(Protocol):
 class Worker:
     """Takes wakes and runs their sessions."""
 
-    def __init__(self, engine: Engine, wakes: Wakes, run: Run, concurrency: int) -> None:
-        self._engine, self._wakes, self._run, self._concurrency = engine, wakes, run, concurrency
+    def __init__(self, wakes: Wakes, heart: Heart, run: Run, concurrency: int) -> None:
+        self._wakes, self._heart, self._run, self._concurrency = wakes, heart, run, concurrency
         self._working: set[str] = set()
         self._ended = anyio.Event()
         self._is_leaving = False
@@ -39,48 +40,75 @@ class Worker:
 
     async def work(self, sleep: Callable[[float], Awaitable[None]] = anyio.sleep) -> None:
         """Run sessions until ``leave`` is called and those under way have come to rest."""
-        async with anyio.create_task_group() as group:
-            seen: int | None = None
-            while not self._is_leaving:
-                try:
-                    version = await self._engine.version()
-                    if version != seen:
-                        await self._take(group)
-                    seen = version if len(self._working) < self._concurrency else None
-                except EngineError as error:
-                    log.warning("wakes cannot be read: %s", error)
-                    await sleep(WAKE_RETRY_S)
-                ended = self._ended
-                with anyio.move_on_after(WAKE_POLL_S):
-                    await ended.wait()
-                    seen = None
+        async with (
+            self._wakes.receiver(self._heart.host.labels, self._heart.leases.terms.lease_s) as receiver,
+            anyio.create_task_group() as upkeep,
+        ):
+            upkeep.start_soon(self._keep_up, receiver)
+            async with anyio.create_task_group() as group:
+                while not self._is_leaving:
+                    try:
+                        await self._take(receiver, group)
+                        await self._something(receiver)
+                    except EngineError as error:
+                        log.warning("wakes cannot be read: %s", error)
+                        await sleep(WAKE_RETRY_S)
+            upkeep.cancel_scope.cancel()
 
     def leave(self) -> None:
         """Take no more sessions."""
         self._is_leaving = True
         self._ended.set()
 
-    async def _take(self, group: TaskGroup) -> None:
-        for session_id, waiting in (await self._wakes.waiting()).items():
-            if len(self._working) >= self._concurrency:
-                return
-            if session_id not in self._working:
-                self._working.add(session_id)
-                group.start_soon(self._work_on, session_id, waiting, name=f"wake of {session_id}")
+    async def _take(self, receiver: Receiver, group: TaskGroup) -> None:
+        self._ended = anyio.Event()
+        free = self._concurrency - len(self._working)
+        if free > 0:
+            for taken in await receiver.take(free, self._working, self._heart.host.admits):
+                self._working.add(taken.session_id)
+                group.start_soon(self._work_on, receiver, taken, name=f"wake of {taken.session_id}")
 
-    async def _work_on(self, session_id: str, waiting: Waiting) -> None:
+    async def _something(self, receiver: Receiver) -> None:
+        """Wait until a run has ended, or there may be other wakes that could be run."""
+        async with anyio.create_task_group() as group:
+
+            async def changed() -> None:
+                try:
+                    await receiver.changed()
+                except EngineError:
+                    await anyio.sleep(WAKE_RETRY_S)  # The next look says why.
+                group.cancel_scope.cancel()
+
+            if len(self._working) < self._concurrency:
+                group.start_soon(changed)
+            await self._ended.wait()
+            group.cancel_scope.cancel()
+
+    async def _keep_up(self, receiver: Receiver) -> None:
+        leases = self._heart.leases
+        while True:
+            try:
+                await receiver.keep_up()
+            except EngineError as error:
+                log.warning("the queue of wakes cannot be looked after: %s", error)
+            await leases.pace.sleep(leases.terms.beat_s)
+
+    async def _work_on(self, receiver: Receiver, taken: Taken) -> None:
+        session_id = taken.session_id
         try:
-            outcome = await self._run(session_id, resume=waiting.resume)
-            # Another owner has the prompt in its log and cannot rest before it has seen it; so has whoever replaces it.
-            if outcome.store == "ok":
-                await self._wakes.done(waiting.keys)
-            else:
+            outcome = await self._run(session_id, resume=taken.resume)
+            while outcome.store != "ok" and not self._is_leaving:
                 await anyio.sleep(WAKE_RETRY_S)
-            if outcome.kind in ("refused", "crashed") and not outcome.is_busy:
+                outcome = await self._run(session_id, resume=taken.resume)
+            if outcome.is_elsewhere or outcome.store != "ok":
+                await receiver.put_back(taken)
+            else:
+                # Another owner has the prompt in its log and cannot rest before it has seen it; so has its successor.
+                await receiver.done(taken)
+            if outcome.kind in ("refused", "crashed") and not (outcome.is_busy or outcome.is_elsewhere):
                 log.warning("session %s was not run: %s", session_id, outcome.reason)
         except EngineError as error:
             log.warning("the wake of session %s stays: %s", session_id, error)
         finally:
             self._working.discard(session_id)
             self._ended.set()
-            self._ended = anyio.Event()

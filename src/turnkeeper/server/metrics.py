@@ -81,6 +81,12 @@ def _shared(cluster: "ClusterReport") -> Iterator[tuple[str, str, str, int]]:
     yield "turnkeeper_hosts", "gauge", "Processes that have announced themselves in the store.", len(cluster.hosts)
     yield "turnkeeper_leases", "gauge", "Sessions that some process runs.", len(cluster.leases)
     yield "turnkeeper_wakes_waiting", "gauge", "Sessions that wait for a worker.", queue.sessions
+    yield (
+        "turnkeeper_wakes_without_host",
+        "gauge",
+        "Of the oldest 20 of them, those that no host can run.",
+        sum(bool(one.reason) for one in queue.waiting),
+    )
     yield "turnkeeper_wake_lag_ms", "gauge", "Milliseconds that the oldest of them has waited.", queue.oldest_ms
 
 

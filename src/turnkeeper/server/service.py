@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from turnkeeper.api import Turnkeeper
+from turnkeeper.core.labels import ANY_HOST, HostLabels
 
 P = TypeVar("P")
 
@@ -25,6 +26,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     runs: bool = True
     """Whether the server runs sessions itself. Else workers do."""
+    labels: HostLabels = ANY_HOST
+    """Which sessions it runs. Workers are asked to run the others."""
 
     def __repr__(self) -> str:
         return f"Options(hostname={self.hostname!r}, password={'set' if self.password else 'not set'})"

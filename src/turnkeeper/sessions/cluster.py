@@ -1,50 +1,102 @@
 """Cluster: who shares a store, who runs which session, and what waits for a worker."""
 
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from typing import Final
 
+from turnkeeper.core.labels import HostLabels, why_no_host
 from turnkeeper.core.lease import is_forgotten
-from turnkeeper.model.cluster import ClusterReport, HostReport, LeaseReport, QueueReport
+from turnkeeper.model.cluster import ClusterReport, HostReport, LeaseReport, QueueReport, WaitReport
+from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.session import Session
 from turnkeeper.model.value import UNREADABLE
+from turnkeeper.run.host import Host
+from turnkeeper.run.job_wakes import new_wakes
 from turnkeeper.run.leases import read_heartbeat
-from turnkeeper.run.wakes import StoredWakes
+from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import process
+
+SILENT_MS: Final = 60_000
+"""A worker without a heartbeat for so long is not expected to take anything."""
+WAITING_MAX: Final = 20
 
 
 async def report(store: Store) -> ClusterReport:
     """The processes on a store, as of now."""
     now = store.mint.now()
-    hosts: list[HostReport] = []
-    for _, body in await store.engine.scan(("heartbeat",)):
-        with suppress(*UNREADABLE):
-            one = read_heartbeat(body)
-            if is_forgotten(one, now):
-                continue  # Whoever writes heartbeats deletes it.
-            hosts.append(
-                HostReport(
-                    owner=one.owner,
-                    role=one.role,
-                    process=process(one.owner),
-                    sessions=one.sessions,
-                    concurrency=one.concurrency,
-                    heartbeat_age_ms=max(now - one.at, 0),
-                )
-            )
+    beats = await _heartbeats(store, now)
     leases: list[LeaseReport] = []
     for key, _ in await store.engine.scan(("busy",)):
         with suppress(NotFound, *UNREADABLE):
             if (owner := (await store.queries.state(key[-1])).owner) is not None:
                 leases.append(LeaseReport(session_id=key[-1], owner=owner, process=process(owner)))
-    return ClusterReport(hosts=tuple(hosts), leases=tuple(leases), queue=await queue(store))
+    return ClusterReport(
+        hosts=tuple(_host(one, now) for one in beats),
+        leases=tuple(leases),
+        queue=await _queue(store, beats, {one.session_id for one in leases}),
+    )
 
 
-async def queue(store: Store) -> QueueReport:
-    """What waits for a worker."""
-    waiting = await StoredWakes(store.engine, store.mint).waiting()
-    asked = [one.at for one in waiting.values()]
+async def _heartbeats(store: Store, now: int) -> list[Heartbeat]:
+    """Those of processes that are worth listing. Who writes heartbeats deletes the others."""
+    found: list[Heartbeat] = []
+    for _, body in await store.engine.scan(("heartbeat",)):
+        with suppress(*UNREADABLE):
+            one = read_heartbeat(body)
+            if not is_forgotten(one, now):
+                found.append(one)
+    return found
+
+
+def _host(one: Heartbeat, now: int) -> HostReport:
+    return HostReport(
+        owner=one.owner,
+        role=one.role,
+        process=process(one.owner),
+        sessions=one.sessions,
+        concurrency=one.concurrency,
+        labels=one.labels,
+        only_labels=one.only_labels,
+        heartbeat_age_ms=max(now - one.at, 0),
+    )
+
+
+async def _queue(store: Store, beats: Sequence[Heartbeat], running: Collection[str]) -> QueueReport:
+    """What waits for a worker. A session that is being run does not, although its wake is not removed yet."""
+    now = store.mint.now()
+    wakes = await new_wakes(store, Host(store, HostLabels()).label_of).waiting()
+    waiting = sorted((one.at, session_id) for session_id, one in wakes.items() if session_id not in running)
+    workers = [
+        one for one in beats if one.role == "worker" and process(one.owner) != "ended" and now - one.at < SILENT_MS
+    ]
+    reports: list[WaitReport] = []
+    for at, session_id in waiting[:WAITING_MAX]:
+        with suppress(NotFound, DamagedDocument):
+            session = await store.queries.session(session_id)
+            reason = _reason(session, workers)
+            reports.append(
+                WaitReport(session_id=session_id, label=session.label, wait_ms=max(now - at, 0), reason=reason)
+            )
     return QueueReport(
         sessions=len(waiting),
-        wakes=sum(len(one.keys) for one in waiting.values()),
-        oldest_ms=max(store.mint.now() - min(asked), 0) if asked else 0,
+        wakes=sum(wakes[session_id].wakes for _, session_id in waiting),
+        oldest_ms=max(now - waiting[0][0], 0) if waiting else 0,
+        waiting=tuple(reports),
     )
+
+
+def _reason(session: Session, workers: Sequence[Heartbeat]) -> str:
+    """Why no host takes a session."""
+    able = [one for one in workers if _labels(one).runs(session.label)]
+    if not able:
+        return why_no_host(session.label, [_labels(one) for one in workers])
+    lacking = [one for one in able if session.id in one.lacking]
+    if len(lacking) == len(able):
+        return f"no directory {session.directory} on {', '.join(sorted({one.owner.host for one in lacking}))}"
+    return ""
+
+
+def _labels(one: Heartbeat) -> HostLabels:
+    return HostLabels(labels=one.labels, only=one.only_labels)

@@ -1,6 +1,7 @@
 """Create a session."""
 
 from turnkeeper.core.edits import check_title
+from turnkeeper.core.labels import check_label
 from turnkeeper.core.limits import NESTING_MAX
 from turnkeeper.core.storable import storable
 from turnkeeper.core.titles import default_title
@@ -27,22 +28,28 @@ async def create(
     model: SessionModel | None = None,
     metadata: JsonObject | None = None,
     workspace_id: str | None = None,
+    label: str | None = None,
 ) -> Session:
     """Create a session in a directory. With an ``id`` that exists: the stored session, unchanged.
 
-    Raises Invalid if the directory does not exist.
+    ``label``, or else text in ``metadata.label``, binds it to hosts with this label; a Child Session has that of its
+    parent. Raises Invalid if the directory does not exist, unless it has a label.
     """
     if id is not None and (existing := await _existing(store, id)) is not None:
         return existing
-    check_directory(place)
+    wanted = label if label is not None else (metadata or {}).get("label")
+    if wanted is None:
+        check_directory(place)  # That of a session with a label exists on the hosts with this label.
     if parent_id is not None:
         await _check_depth(store, parent_id)
+        wanted = wanted if wanted is not None else (await store.queries.session(parent_id)).label
     now = store.mint.now()
     session = Session(
         id=id or store.mint.session_id(),
         slug=store.mint.slug(),
         project_id=place.id,
         workspace_id=workspace_id,
+        label=check_label(wanted) if wanted is not None else None,
         directory=str(place.directory),
         path=place.path,
         parent_id=parent_id,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final
 
 from turnkeeper.core.edits import check_title, edits
+from turnkeeper.core.labels import check_label
 from turnkeeper.core.limits import ENTRY_DEPTH_MAX
 from turnkeeper.core.storable import storable
 from turnkeeper.model import event as e
@@ -15,7 +16,7 @@ from turnkeeper.sessions.create import check_directory
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
-PLACE: Final = ("project_id", "directory", "path")
+PLACE: Final = ("project_id", "directory", "path", "label")
 """The fields that only ``move`` changes."""
 
 
@@ -79,10 +80,20 @@ async def restore(store: Store, session_id: str) -> Session:
     return await patch(store, session_id, lambda session: session.but(time=session.time.but(archived=None)))
 
 
-async def move(store: Store, session_id: str, place: ProjectPlace) -> Session:
-    """Change the directory of a session. Raises Invalid if the directory does not exist."""
-    check_directory(place)
-    there = {"project_id": place.id, "directory": str(place.directory), "path": place.path}
+async def move(
+    store: Store, session_id: str, place: ProjectPlace | None = None, *, label: str | None = None
+) -> Session:
+    """Change the directory of a session, or its label; an empty text removes the label.
+
+    Raises Invalid if the directory does not exist, unless a label is given: it exists on the hosts with the label.
+    """
+    there: dict[str, str | None] = {}
+    if place is not None:
+        if not label:
+            check_directory(place)
+        there |= {"project_id": place.id, "directory": str(place.directory), "path": place.path}
+    if label is not None:
+        there["label"] = check_label(label) if label else None
     return await patch(store, session_id, lambda session: session.but(**there))
 
 

@@ -57,6 +57,7 @@ async def fork(
         slug=store.mint.slug(),
         project_id=place.id if place else source.project_id,
         workspace_id=source.workspace_id,
+        label=source.label,
         directory=str(place.directory) if place else source.directory,
         path=place.path if place else source.path,
         origin=Origin(session_id=session_id, message_id=message_id, seq=at),

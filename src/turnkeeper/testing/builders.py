@@ -223,7 +223,7 @@ def _settings() -> list[Event]:
         e.SessionTitled(title="Renamed"),
         e.SessionArchived(at=NOW + 1),
         e.SessionRestored(),
-        e.SessionMoved(project_id="other", directory="/home/me/other", path="sub", workspace_id="wrk_1"),
+        e.SessionMoved(project_id="other", directory="/home/me/other", path="sub", workspace_id="wrk_1", label="gpu"),
         e.SessionShared(
             share=Share(url="https://example.com/s/1"),
             hosted=HostedShare(id="shr_1", secret_hash="0" * 64, include=(), created=NOW),

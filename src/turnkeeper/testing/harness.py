@@ -12,6 +12,7 @@ import anyio.lowlevel
 import msgspec
 
 from turnkeeper.app import Turnkeeper, open_store
+from turnkeeper.core.labels import ANY_HOST, HostLabels
 from turnkeeper.core.lease import Terms
 from turnkeeper.mint import FixedMint, Mint
 from turnkeeper.model.event import Event
@@ -186,6 +187,9 @@ class StageOptions:
     hooks: Hooks = field(default_factory=Hooks)
     plugin_limits: Limits = field(default_factory=Limits)
     runs: bool = True
+    labels: HostLabels = ANY_HOST
+    needs_directory: bool = False
+    delegates: bool = False
     lease: Terms | None = None
     pace: Pace = field(default_factory=Pace)
 
@@ -216,6 +220,9 @@ async def stage(
         hooks=given.hooks,
         plugin_limits=given.plugin_limits,
         runs=given.runs,
+        labels=given.labels,
+        needs_directory=given.needs_directory,
+        delegates=given.delegates,
         lease=given.lease,
         pace=given.pace,
         tools=lambda: given.tools,

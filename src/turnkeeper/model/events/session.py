@@ -60,13 +60,14 @@ class SessionRestored(EventBase):
 
 
 class SessionMoved(EventBase):
-    """The session works in another directory from now on."""
+    """The session works in another directory, or on hosts with another label, from now on."""
 
     KIND = "session.moved"
     project_id: str
     directory: str
     path: str | None = None
     workspace_id: str | None = None
+    label: str | None = None
 
 
 class SessionShared(EventBase):

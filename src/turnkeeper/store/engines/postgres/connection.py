@@ -67,6 +67,17 @@ _LOST: Final = (
 )
 
 
+SETTINGS: Final = (
+    "SELECT set_config('search_path', %s, false), set_config('statement_timeout', %s, false),"
+    " set_config('lock_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false),"
+    # An acknowledged write survives a power cut, whatever the server's own setting is.
+    " set_config('synchronous_commit',"
+    " CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'"
+    " ELSE current_setting('synchronous_commit') END, false)"
+)
+"""What every connection of a store is set to, with ``Database.settings``."""
+
+
 class OutcomeUnknown(StoreUnavailable):
     """The connection was lost during a commit and stayed so: the write is in the store whole, or not at all."""
 
@@ -94,25 +105,21 @@ class Database:
         parameters: dict[str, Any] = dict(self.address.parameters)
         connection = psycopg.connect(autocommit=True, **parameters)
         try:
-            connection.execute(
-                "SELECT set_config('search_path', %s, false), set_config('statement_timeout', %s, false),"
-                " set_config('lock_timeout', %s, false),"
-                " set_config('idle_in_transaction_session_timeout', %s, false),"
-                # An acknowledged write survives a power cut, whatever the server's own setting is.
-                " set_config('synchronous_commit',"
-                " CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'"
-                " ELSE current_setting('synchronous_commit') END, false)",
-                (
-                    f'"{self.address.schema}"',
-                    _milliseconds(self._statement_timeout_s),
-                    _milliseconds(LOCK_TIMEOUT_S),
-                    _milliseconds(IDLE_TRANSACTION_S),
-                ),
-            )
+            connection.execute(SETTINGS, self.settings)
         except BaseException:
             disconnect(connection)
             raise
         return connection
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The values for ``SETTINGS``."""
+        return (
+            f'"{self.address.schema}"',
+            _milliseconds(self._statement_timeout_s),
+            _milliseconds(LOCK_TIMEOUT_S),
+            _milliseconds(IDLE_TRANSACTION_S),
+        )
 
     def patience(self, seconds: float) -> "Patience":
         """Pauses between tries to connect again, for so many seconds or until the store is closed."""

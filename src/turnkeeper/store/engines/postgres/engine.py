@@ -21,6 +21,7 @@ from turnkeeper.store.engines.postgres.connection import (
     disconnect,
     is_starting,
 )
+from turnkeeper.store.engines.postgres.job_queue import PostgresJobs
 from turnkeeper.store.engines.postgres.listener import Listener
 from turnkeeper.store.engines.postgres.read import PostgresReader
 from turnkeeper.store.engines.postgres.schema import SCHEMA, Layout, migrate
@@ -46,6 +47,7 @@ class PostgresEngine:
         self._listener = Listener(database, writer)
         self._reader = PostgresReader(database)
         self._reader.offer(connection)
+        self.job_queue = PostgresJobs(database, self._reader, self._listener)
 
     @classmethod
     async def open(

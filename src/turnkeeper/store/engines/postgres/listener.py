@@ -1,7 +1,8 @@
 """The listener of a Postgres store: a thread with a connection on which processes hear each other.
 
-It hears news of writes (``news.py``), and hears and sends passing messages (``live.py``). All of them may be lost with
-the connection; it is made again, and whoever follows logs is told to look at all.
+It hears news of writes (``news.py``) and of jobs (``job_queue.py``), and hears and sends passing messages
+(``live.py``). All of them may be lost with the connection; it is made again, and whoever follows logs is told to look
+at all.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
@@ -60,9 +61,10 @@ class Listener:
     def __init__(self, database: Database, writer: bytes) -> None:
         self.database, self.own = database, writer.hex()
         self.lock = threading.Lock()
-        """Held while one of the following two is changed or copied."""
+        """Held while one of the following three is changed or copied."""
         self.watching: dict[object, tuple[asyncio.AbstractEventLoop, news.Heard]] = {}
         self.hearing: dict[object, _Inbox[str]] = {}
+        self.noticing: dict[object, tuple[frozenset[str], asyncio.AbstractEventLoop, Callable[[], None]]] = {}
         self.outbox = live.Outbox()
         self._thread: threading.Thread | None = None
         self._bell: socket.socket | None = None
@@ -75,6 +77,13 @@ class Listener:
     def hear(self, heard: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call ``heard`` on this event loop with messages, until the returned function is called."""
         return self._add(self.hearing, _Inbox(heard))
+
+    def notice(self, channels: Iterable[str], heard: Callable[[], None]) -> Callable[[], None]:
+        """Call ``heard`` on this event loop after a NOTIFY on one of these channels, until the returned one is called.
+
+        It is also called when the connection was made again, because something may have been missed.
+        """
+        return self._add(self.noticing, (frozenset(channels), asyncio.get_running_loop(), heard))
 
     def is_heard(self) -> bool:
         """See Messenger.is_heard."""
@@ -194,6 +203,8 @@ class _Line:
     def _subscribe(self) -> None:
         """Listen on the channels that are of use now, and on no others."""
         wanted: set[str] = {self._news} if self._listener.watching else set()
+        with self._listener.lock:
+            wanted.update(*(channels for channels, _, _ in self._listener.noticing.values()))
         if self._listener.hearing or self._listener.outbox.is_used:
             self._channels = self._channels or live.Channels(self._connection)
             wanted.add(self._channels.presence)
@@ -204,6 +215,7 @@ class _Line:
                 name = sql.Identifier(channel).as_bytes(self._connection)
                 self._connection.execute(command + name)
         begun, self._listened = wanted - self._listened, wanted
+        self._notice(begun)
         if self._news in begun:
             self._spread(None)  # What was written before LISTEN was not heard.
         if self._channels is None:
@@ -230,6 +242,7 @@ class _Line:
 
     def _deliver(self) -> None:
         heard, self._heard = self._heard, defaultdict(list)
+        self._notice(heard)
         own = self._listener.own
         if (told := heard.pop(self._news, None)) is not None:
             names = news.read(told, own)
@@ -248,6 +261,14 @@ class _Line:
                 inboxes = list(self._listener.hearing.values())
             for inbox in inboxes:
                 inbox.put(messages)
+
+    def _notice(self, channels: Collection[str]) -> None:
+        with self._listener.lock:
+            noticing = list(self._listener.noticing.values())
+        for wanted, loop, heard in noticing:
+            if not wanted.isdisjoint(channels):
+                with suppress(RuntimeError):  # The event loop has ended.
+                    loop.call_soon_threadsafe(heard)
 
     def _spread(self, names: news.Names) -> None:
         with self._listener.lock:

@@ -4,7 +4,8 @@ Bodies and values are BYTEA, because an engine stores any bytes; the views of th
 and names are compared by their bytes (collation "C"), which is the order that engines promise.
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Final, NamedTuple
 
@@ -87,6 +88,15 @@ def migrate(database: Database, connection: Connection, layout: Layout) -> None:
     if _schema_of(database, connection) == SCHEMA:
         return
     _require_utf8(database, connection)
+    with migrating(database, connection):
+        schema = _schema_of(database, connection)  # Read again: another host may have migrated meanwhile.
+        if schema < SCHEMA:
+            _bring_up(database, connection, schema, layout)
+
+
+@contextmanager
+def migrating(database: Database, connection: Connection) -> Iterator[None]:
+    """A transaction that changes tables. Of several hosts one at a time is in it; the others wait for it."""
     connection.execute("BEGIN")
     try:
         connection.execute(
@@ -94,9 +104,7 @@ def migrate(database: Database, connection: Connection, layout: Layout) -> None:
             (MIGRATION_TIMEOUT, MIGRATION_TIMEOUT),
         )
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(database.address.schema, "migration"),))
-        schema = _schema_of(database, connection)  # Read again: another host may have migrated meanwhile.
-        if schema < SCHEMA:
-            _bring_up(database, connection, schema, layout)
+        yield
         database.crash("postgres.before-migration")
         connection.execute("COMMIT")
         database.crash("postgres.after-migration")

@@ -1,0 +1,57 @@
+"""Labels: which hosts may run a session.
+
+A session has one label or none. A host declares labels, which stand for what it has: a directory, a GPU, a network. A
+session with a label is run by hosts with this label only. One without is run by every host, except those that were
+started for their labels only.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.value import Value
+
+LABEL_CHARS_MAX: Final = 32
+_LABEL: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LABEL_CHARS_MAX - 1}}}")
+
+
+class HostLabels(Value):
+    """What a host declares."""
+
+    labels: tuple[str, ...] = ()
+    only: bool = False
+    """Whether it runs no sessions without a label."""
+
+    def runs(self, label: str | None) -> bool:
+        """Whether a session with this label, or without one, may be run here."""
+        return label in self.labels if label is not None else not self.only
+
+
+ANY_HOST: Final = HostLabels()
+"""A host without labels."""
+
+
+def check_label(label: object) -> str:
+    """The label. Raises Invalid if it is none."""
+    if not isinstance(label, str) or not _LABEL.fullmatch(label):
+        raise Invalid(
+            f"{label!r:.80} cannot be a label; it has letters, digits, '.', '_' and '-', at most {LABEL_CHARS_MAX}"
+        )
+    return label
+
+
+def declared(labels: Collection[str], *, only: bool) -> HostLabels:
+    """The labels of a host. Raises Invalid if one is none, or if there is none to be restricted to."""
+    if only and not labels:
+        raise Invalid("a host for labelled sessions only needs a label; give --label, too")
+    return HostLabels(labels=tuple(sorted({check_label(label) for label in labels})), only=only)
+
+
+def why_no_host(label: str | None, workers: Collection[HostLabels]) -> str:
+    """Why no worker takes a session; empty if one of these may."""
+    if any(worker.runs(label) for worker in workers):
+        return ""
+    if not workers:
+        return "no worker"
+    return f"no host with label {label}" if label is not None else "no host for sessions without a label"

@@ -1,0 +1,68 @@
+"""Host: which sessions this process may run, by their labels and by the directories that it has."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from turnkeeper.core.labels import HostLabels
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.refusal import Elsewhere, NotFound
+from turnkeeper.store.damaged import DamagedDocument
+from turnkeeper.store.store import Store
+
+NOTED_S: Final = 30.0
+NOTED_MAX: Final = 20
+
+
+class Host:
+    """What this process may run. ``needs_directory``: nothing whose directory does not exist here."""
+
+    def __init__(
+        self,
+        store: Store,
+        labels: HostLabels,
+        *,
+        needs_directory: bool = False,
+        now: Callable[[], float] = anyio.current_time,
+    ) -> None:
+        self._store, self.labels, self._needs_directory, self._now = store, labels, needs_directory, now
+        self._lacking: dict[str, float] = {}
+
+    async def admits(self, session_id: str) -> bool:
+        """Whether a session may be run here. One that does not exist, or cannot be read, may: its run says so."""
+        try:
+            session = await self._store.queries.session(session_id)
+        except (NotFound, DamagedDocument):
+            return True
+        if not self.labels.runs(session.label):
+            return False
+        is_here = not self._needs_directory or Path(session.directory).is_dir()
+        self._lacking.pop(session_id, None)
+        if not is_here:
+            self._lacking[session_id] = self._now()
+        return is_here
+
+    async def label_of(self, session_id: str) -> str | None:
+        """The label of a session; None if there is no such session."""
+        try:
+            return (await self._store.queries.session(session_id)).label
+        except (NotFound, DamagedDocument):
+            return None
+
+    def check(self, view: SessionView) -> None:
+        """Raise Elsewhere if the label of a session forbids to run it here."""
+        label = view.session.label
+        if not self.labels.runs(label):
+            needs = f"label {label!r}" if label is not None else "sessions without a label"
+            raise Elsewhere(
+                f"session {view.session.id!r} is run by hosts with {needs}, and this is none; start a worker there, or "
+                "move it with `turnkeeper session move`"
+            )
+
+    def lacking(self) -> tuple[str, ...]:
+        """The sessions whose directory was missed here lately, the newest of them."""
+        since = self._now() - NOTED_S
+        self._lacking = {one: at for one, at in self._lacking.items() if at > since}
+        return tuple(self._lacking)[-NOTED_MAX:]
