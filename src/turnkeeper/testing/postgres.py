@@ -30,6 +30,7 @@ PASSWORD_ROLE: Final = "needs_password"
 """A role of this name, once created, is asked for its password. All others are let in."""
 
 _READY, _LOG = "ready", "log"
+_IN_USE: Final = "is still in use"
 # What is lost in a power cut does not matter here; everything else is as in production.
 _SETTINGS: Final = {
     "listen_addresses": "",
@@ -66,7 +67,7 @@ class OwnCluster(Cluster):
         self._guard = guard
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop the server: SIGINT ends connections in order, SIGQUIT at once, as a crash does."""
+        """Stop the server: SIGINT ends connections in order, SIGQUIT at once, as a crash does, SIGKILL without a word."""
         self._tell(f"stop {how.name}")
 
     def start(self) -> None:
@@ -163,20 +164,32 @@ class _Server:
         (self._data / "pg_hba.conf").write_text(rules)
 
     def start(self) -> None:
+        for _ in range(int(DEADLINE_S / LOOK_S)):
+            # After SIGKILL the server's children end by themselves, and until then they keep its memory.
+            if self._is_started():
+                return
+            if _IN_USE not in self._log():
+                break
+        raise RuntimeError(f"Postgres did not start: {self._log()}")
+
+    def _is_started(self) -> bool:
         settings = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
         command = [str(self._bin / "postgres"), "-D", str(self._data), "-k", str(self._directory), *settings]
-        with (self._directory / _LOG).open("ab") as log:
+        with (self._directory / _LOG).open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._as_user
             )
         for _ in range(int(DEADLINE_S / LOOK_S)):
             probe = [str(self._bin / "pg_isready"), "-q", "-h", str(self._directory)]
             if subprocess.run(probe, check=False, timeout=DEADLINE_S).returncode == 0:
-                return
+                return True
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(LOOK_S)
-                break
-        raise RuntimeError(f"Postgres did not start: {(self._directory / _LOG).read_text('utf-8', 'replace')}")
+                return False
+        return False
+
+    def _log(self) -> str:
+        return (self._directory / _LOG).read_text("utf-8", "replace")
 
     def stop(self, how: signal.Signals) -> None:
         if self._process is not None:
