@@ -1,11 +1,14 @@
 """Servers and workers that are killed and paused, and a database that is: every prompt is answered once or visibly
 stopped, and no tool call is run twice."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 import pytest
 from many_hosts import (
+    Trouble,
+    fail_over,
     kill_database,
     kill_server,
     kill_worker,
@@ -42,6 +45,34 @@ async def test_three_servers_and_three_workers_lose_nothing_while_postgres_is_re
             troubles=troubles,
             database=database,
         )
+
+
+async def fail_over_life(tmp_path: Path, seed: int, troubles: Sequence[Trouble]) -> None:
+    with own_cluster() as database, database.standby() as standby:
+        await live(
+            tmp_path,
+            url=database.url_with(standby),
+            seed=seed,
+            servers=2,
+            workers=2,
+            sessions=3,
+            prompts=2,
+            troubles=troubles,
+            database=database,
+            standby=standby,
+        )
+
+
+async def test_servers_and_workers_go_on_with_the_standby_when_the_database_is_killed(tmp_path: Path) -> None:
+    await fail_over_life(tmp_path, 1, (fail_over, kill_worker))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 12))
+async def test_nothing_is_lost_in_many_failovers(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    troubles = [*chance.choices(PROCESSES, k=2), fail_over, *chance.choices(PROCESSES + DATABASE, k=2)]
+    await fail_over_life(tmp_path, seed, troubles)
 
 
 @pytest.mark.soak

@@ -64,6 +64,7 @@ class Hosts:
     chance: Random
     models: Models
     database: OwnCluster | None = None
+    standby: OwnCluster | None = None
     servers: list[tuple[subprocess.Popen[str], httpx2.AsyncClient]] = field(default_factory=list)
     workers: list[subprocess.Popen[str]] = field(default_factory=list)
 
@@ -182,6 +183,16 @@ async def kill_database(hosts: Hosts) -> None:
     await _stop_database(hosts, signal.SIGKILL)
 
 
+async def fail_over(hosts: Hosts) -> None:
+    """Kill the database, and promote its standby. There is no other one after that."""
+    assert hosts.database is not None
+    assert hosts.standby is not None
+    await asyncio.to_thread(hosts.database.stop, signal.SIGKILL)
+    hosts.models.go_on()
+    await asyncio.to_thread(hosts.standby.promote)
+    hosts.database = hosts.standby
+
+
 async def _stop_database(hosts: Hosts, how: signal.Signals) -> None:
     assert hosts.database is not None
     await asyncio.to_thread(hosts.database.stop, how)
@@ -209,6 +220,7 @@ async def live(
     prompts: int,
     troubles: Sequence[Trouble],
     database: OwnCluster | None = None,
+    standby: OwnCluster | None = None,
 ) -> None:
     """Start everything, let clients write while things fail, and check what came of it.
 
@@ -218,7 +230,7 @@ async def live(
     async with ScriptedServer(pause=models.pause) as provider, AsyncExitStack() as stack:
         place = Place(path, provider, url)
         place.configure()
-        hosts = Hosts(place, stack, chance, models, database)
+        hosts = Hosts(place, stack, chance, models, database, standby)
         async with anyio.create_task_group() as group:
             for _ in range(servers):
                 group.start_soon(hosts.add_server, "--no-run")
