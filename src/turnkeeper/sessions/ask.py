@@ -69,7 +69,7 @@ async def settle(store: Store, runtime: Runtime, sent: Sent) -> Outcome:
             if not outcome.is_busy:
                 return outcome
     else:
-        runtime.wake(session_id)
+        await runtime.request(session_id)
     return await wait.wait(store, runtime, session_id)
 
 
