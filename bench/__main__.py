@@ -18,6 +18,8 @@ ALL = (
     "commands",
     "streaming",
     "fanout",
+    "workers",
+    "takeover",
     "turns",
     "steps",
     "window",

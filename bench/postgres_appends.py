@@ -8,7 +8,8 @@ import psycopg
 
 import turnkeeper
 from bench.appends import EACH, SESSIONS, rows, write_all
-from bench.measure import Figure
+from bench.hosts import database_cpu_s
+from bench.measure import Figure, ms
 from turnkeeper.store.engines.postgres.address import parse
 from turnkeeper.testing.postgres import own_cluster
 
@@ -16,9 +17,12 @@ from turnkeeper.testing.postgres import own_cluster
 async def measure(folder: Path) -> list[Figure]:
     """At least half of what raw group commit reaches. The server is one from the tests, with its disk synced."""
     with own_cluster(fsync=True) as cluster:
+        await _ours(cluster.url())
+        before, used = database_cpu_s(cluster.directory), time.process_time()
         ours = max([await _ours(cluster.url()) for _ in range(3)])
+        here, there = time.process_time() - used, database_cpu_s(cluster.directory) - before
         floor = max([await anyio.to_thread.run_sync(_raw, cluster.url(), number) for number in range(3)])
-    ratio = ours / floor
+    ratio, appends = ours / floor, 3 * SESSIONS * EACH
     return [
         Figure(
             what=f"durable appends from {SESSIONS} sessions to Postgres",
@@ -27,7 +31,15 @@ async def measure(folder: Path) -> list[Figure]:
             ratio=ratio,
             aim=">= 0.50",
             good=ratio >= 0.5,
-        )
+        ),
+        Figure(
+            what="CPU of an append to Postgres",
+            ours=ms(here / appends),
+            floor=f"in the server {ms(there / appends)}",
+            ratio=here / max(there, 0.01),
+            aim="told",
+            good=True,
+        ),
     ]
 
 

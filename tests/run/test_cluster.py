@@ -12,8 +12,8 @@ from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key
 
 FEW, MANY, AT_ONCE = 200, 10_000, 25
 ONCE_LOST = (317,)
-"""Seeds of the long run that have found something. 317: an owner gave up because the store failed, its late release made
-the session idle, and it died before it could run the session again."""
+"""Seeds of the long run that have found something. 317: an owner gave up because the store failed, its late release
+made the session idle, and it died before it could run the session again."""
 
 
 @pytest.mark.parametrize("first", range(0, FEW, AT_ONCE))

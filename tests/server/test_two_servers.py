@@ -16,6 +16,7 @@ from turnkeeper.store.engine import Key, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.workspace.owner import this_process
 
+
 class AsksNobody(MemoryEngine):
     """A store that takes no documents, so that no worker can be asked for anything."""
 
