@@ -19,6 +19,8 @@ ALL = (
     "streaming",
     "fanout",
     "wakes",
+    "workers",
+    "takeover",
     "turns",
     "steps",
     "window",

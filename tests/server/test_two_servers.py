@@ -1,5 +1,6 @@
 """Two servers of one store: a session that one of them runs, asked for at the other."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,21 @@ from turnkeeper.model import event as e
 from turnkeeper.model.status import BUSY, Owner
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.store.engine import Key, StoreUnavailable
+from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.workspace.owner import this_process
+
+
+class AsksNobody(MemoryEngine):
+    """A store that takes no documents, so that no worker can be asked for anything."""
+
+    is_cut = False
+
+    async def put(self, documents: Mapping[Key, bytes | None]) -> None:
+        if self.is_cut:
+            raise StoreUnavailable("the network is cut")
+        await super().put(documents)
+
 
 PROMPT = {"parts": [{"type": "text", "text": "go"}]}
 
@@ -98,3 +113,24 @@ async def test_the_second_generation_waits_for_what_another_server_runs(tmp_path
             assert await other.get("/api/session/active") == {"data": {session: {"type": "running"}}}
             gate.open()
         assert await other.get("/api/session/active") == {"data": {}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "acknowledged"),
+    [
+        ("/api/session/{}/prompt", {"id": "msg_once", "prompt": {"text": "go"}}, 200),
+        ("/session/{}/prompt_async", {"messageID": "msg_once", **PROMPT}, 204),
+    ],
+)
+async def test_a_prompt_is_acknowledged_when_a_worker_is_asked_and_not_before(
+    tmp_path: Path, path: str, body: dict[str, Any], acknowledged: int
+) -> None:
+    engine = AsksNobody()
+    async with served(tmp_path, store=engine, runs=False) as server:
+        session = await server.session()
+        engine.is_cut = True
+        await server.post(path.format(session), body, 503)
+        engine.is_cut = False
+        assert (await server.stage.tk.cluster()).queue.sessions == 0
+        await server.post(path.format(session), body, acknowledged)
+        assert (await server.stage.tk.cluster()).queue.sessions == 1

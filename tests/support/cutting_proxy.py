@@ -23,6 +23,7 @@ class CuttingProxy:
         self._wake, self._woken = socket.socketpair()
         self._lock = threading.Lock()
         self._armed: tuple[Side, int] | None = None
+        self._cuts_for_good = self._is_down = False
         self.cuts = 0
         self._thread = threading.Thread(target=self._run, name="cutting-proxy", daemon=True)
 
@@ -31,15 +32,19 @@ class CuttingProxy:
         port: int = self._listener.getsockname()[1]
         return port
 
-    def arm(self, side: Side, after: int) -> None:
-        """Cut once so many bytes have passed on this side. What came with them does not arrive."""
+    def arm(self, side: Side, after: int, *, for_good: bool = False) -> None:
+        """Cut once so many bytes have passed on this side. What came with them does not arrive.
+
+        With ``for_good`` no connection is made after that, until it is disarmed.
+        """
         with self._lock:
-            self._armed = side, after
+            self._armed, self._cuts_for_good = (side, after), for_good
 
     def disarm(self) -> bool:
         """Cut nothing; whether nothing was cut since it was armed."""
         with self._lock:
             was_armed, self._armed = self._armed is not None, None
+            self._is_down = False
         return was_armed
 
     def start(self) -> None:
@@ -66,6 +71,9 @@ class CuttingProxy:
 
     def _connect(self) -> None:
         client, _ = self._listener.accept()
+        if self._is_down:
+            client.close()
+            return
         server = socket.socket(socket.AF_UNIX)
         try:
             server.connect(self._upstream)
@@ -97,7 +105,7 @@ class CuttingProxy:
             if len(arrived) <= left:
                 self._armed = side, left - len(arrived)
                 return arrived, False
-            self._armed = None
+            self._armed, self._is_down = None, self._cuts_for_good
             self.cuts += 1
             return arrived[:left], True
 

@@ -62,7 +62,7 @@ class Commanding(Running):
         )
         receipt = await command.send(self.store, self.runtime, session_id, call)
         if resume:
-            self.runtime.wake(session_id)
+            await self.runtime.request(session_id)
             self.runtime.group.start_soon(self._tell_executed, call, receipt)
         else:
             await self._publish_executed(call, receipt)

@@ -112,5 +112,5 @@ class Requests(Running):
         owner = (await self.store.queries.state(session_id)).owner
         is_free = session_id not in self.running and (owner is None or not is_alive(owner))
         if self.group is not None and is_free:
-            self.runtime.wake(session_id)
+            await self.runtime.request(session_id)
         return is_free

@@ -141,7 +141,7 @@ class Running(Records):
         place = await stored_place(session.directory)
         done = await compact.compact(self.store, self.runtime, place, session, force=force, auto=auto, model=chosen)
         if auto and done.summary is not None:
-            self.runtime.wake(session_id)
+            await self.runtime.request(session_id)
         return done
 
     async def wait(self, session_id: str) -> "Outcome":

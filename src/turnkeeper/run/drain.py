@@ -55,16 +55,18 @@ class Drain(msgspec.Struct, frozen=True):
 
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
-        await self.releases.finish(session_id)
+        await self.releases.flush(session_id)
         first = await self._first(session_id, resume)
         match first:
             case Rest(reason=reason):
+                self.releases.forget(session_id)
                 return reason
             case Promote() if not is_pending(await self.store.journal.view(session_id)):
                 # In one append with the change of owner: what is done first after most wakes.
                 pen = await self.heart.take(session_id, partial(promotion, first), at="promote")
             case _:
                 pen = await self.heart.take(session_id)
+        self.releases.forget(session_id)
         try:
             return await self._loop(pen, resume)
         except BaseException as error:
@@ -77,13 +79,14 @@ class Drain(msgspec.Struct, frozen=True):
         Prompts that waited before go on waiting. A session whose calls wait for the user is busy with them. With
         ``commits`` a pending revert is committed first.
         """
-        await self.releases.finish(session_id)
+        await self.releases.flush(session_id)
         if waiting_calls(await self.store.journal.view(session_id)):
             raise Busy(
                 f"a call of session {session_id!r} waits for an answer of the user or for a Child Session; "
                 "let it go on, or abort the turn"
             )
         pen = await self.heart.take(session_id)
+        self.releases.forget(session_id)
         try:
             before = await self.store.journal.view(session_id)
             await pen.close_lost_turn(before)

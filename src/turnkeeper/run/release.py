@@ -30,14 +30,17 @@ class Releases:
     async def release(self, pen: Pen, *, goes_on: bool) -> None:
         """Append what the pen holds and become idle; later, if the store takes no writes now.
 
-        With ``goes_on`` the session is run again then: the store stopped it, and not the user.
+        With ``goes_on`` the store stopped the session, and not the user. Then it stays busy until it is run again: if
+        this process dies first, another one finds it so and takes it over.
         """
         try:
-            await pen.lay_down()
+            if not goes_on:
+                await pen.lay_down()
+                return
         except StoreUnavailable as error:
             log.warning("session %s cannot be released yet, and stays busy: %s", pen.session_id, error)
-            self._pens[pen.session_id] = pen
-            self._group.start_soon(self._retry, pen, goes_on, name=f"release {pen.session_id}")
+        self._pens[pen.session_id] = pen
+        self._group.start_soon(self._retry, pen, goes_on, name=f"release {pen.session_id}")
 
     async def finish(self, session_id: str) -> bool:
         """Release a session now that could not be released before; whether there was such a one.
@@ -53,6 +56,23 @@ class Releases:
             del self._pens[session_id]
             return True
 
+    async def flush(self, session_id: str) -> None:
+        """Append what the last run of a session could not, before the next run. The session stays as busy as it is.
+
+        Raises StoreUnavailable if the store still takes no writes.
+        """
+        async with self._lock:
+            pen = self._pens.get(session_id)
+            if pen is not None:
+                with suppress(StaleFence):
+                    await pen.flush()
+
+    def forget(self, session_id: str) -> None:
+        """There is nothing left to release: the next run has taken the session, or found that it rests."""
+        pen = self._pens.pop(session_id, None)
+        if pen is not None:
+            pen.on_release()
+
     async def finish_all(self) -> None:
         """Try once to release every session that is still owned."""
         for session_id in list(self._pens):
@@ -63,8 +83,10 @@ class Releases:
         while self._pens.get(pen.session_id) is pen:
             await self._sleep(RELEASE_RETRY_S)
             try:
-                if await self.finish(pen.session_id) and goes_on:
+                if goes_on:
                     self._wake(pen.session_id)
+                else:
+                    await self.finish(pen.session_id)
             except StoreUnavailable:
                 continue
             except Exception:

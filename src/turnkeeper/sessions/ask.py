@@ -63,7 +63,7 @@ async def settle(store: Store, runtime: Runtime, sent: Sent) -> Outcome:
     if sent.is_known:
         outcome = await _continue(store, runtime, sent.receipt)
     else:
-        runtime.wake(sent.receipt.session_id)
+        await runtime.request(sent.receipt.session_id)
         outcome = await wait.wait(store, runtime, sent.receipt.session_id)
     while outcome.kind == "abandoned":
         outcome = await _continue(store, runtime, sent.receipt)

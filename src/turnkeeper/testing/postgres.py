@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +31,9 @@ PASSWORD_ROLE: Final = "needs_password"
 """A role of this name, once created, is asked for its password. All others are let in."""
 
 _READY, _LOG = "ready", "log"
+_IN_USE: Final = "is still in use"
+_FOLLOWS: Final = "follows="
+_STANDBY: Final = "standby"
 # What is lost in a power cut does not matter here; everything else is as in production.
 _SETTINGS: Final = {
     "listen_addresses": "",
@@ -53,6 +57,28 @@ class Cluster:
         name = schema or f"store_{uuid4().hex}"
         return f"postgresql://{user}@/postgres?host={quote(str(self.directory), safe='')}&schema={name}"
 
+    def url_with(self, other: "Cluster", schema: str | None = None) -> str:
+        """The address of a store that is in whichever of the two takes writes."""
+        both = quote(f"{self.directory},{other.directory}", safe="")
+        name = schema or f"store_{uuid4().hex}"
+        return f"postgresql://postgres@/postgres?host={both}&target_session_attrs=read-write&schema={name}"
+
+    def query(self, statement: str) -> str:
+        """What the server answers to a statement, as the superuser; without headings."""
+        command = [
+            self.program("psql"),
+            "-X",
+            "-q",
+            "-At",
+            "-h",
+            str(self.directory),
+            "-U",
+            "postgres",
+            "-c",
+            statement,
+        ]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=DEADLINE_S).stdout.strip()
+
     def program(self, name: str) -> str:
         """The path of a program of Postgres, such as ``pg_dump``."""
         return str(installation() / "bin" / name)
@@ -66,12 +92,30 @@ class OwnCluster(Cluster):
         self._guard = guard
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop the server: SIGINT ends connections in order, SIGQUIT at once, as a crash does."""
+        """Stop the server: SIGINT ends connections in order, SIGQUIT and SIGKILL at once, as a crash does."""
         self._tell(f"stop {how.name}")
 
     def start(self) -> None:
         """Start it again, with its data."""
         self._tell("start")
+
+    @contextmanager
+    def standby(self) -> Iterator["OwnCluster"]:
+        """A server that follows this one. From then on each commit here waits until the standby has it."""
+        with own_cluster(follows=self.directory) as following:
+            self.query(f"ALTER SYSTEM SET synchronous_standby_names = '{_STANDBY}'")
+            self.query("SELECT pg_reload_conf()")
+            for _ in range(int(DEADLINE_S / LOOK_S)):
+                if self.query("SELECT sync_state FROM pg_stat_replication") == "sync":
+                    break
+                time.sleep(LOOK_S)
+            else:
+                raise RuntimeError("the standby does not follow")
+            yield following
+
+    def promote(self) -> None:
+        """Make of a standby a server that takes writes."""
+        self.query("SELECT pg_promote()")
 
     def _tell(self, order: str) -> None:
         assert self._guard.stdin is not None
@@ -97,10 +141,14 @@ def installation() -> Path:
 
 
 @contextmanager
-def own_cluster(*, fsync: bool = False) -> Iterator[OwnCluster]:
-    """A server of its own, for a test that stops it or counts what it does. ``fsync`` as in production."""
+def own_cluster(*, fsync: bool = False, follows: Path | None = None) -> Iterator[OwnCluster]:
+    """A server of its own, for a test that stops it or counts what it does. ``fsync`` as in production.
+
+    With ``follows``, the directory of another server, it is a standby of that one.
+    """
     directory = Path(tempfile.mkdtemp(prefix="tkpg-"))
-    command = [sys.executable, "-m", __name__, str(directory), str(os.getpid()), *(["fsync"] if fsync else [])]
+    command = [sys.executable, "-m", __name__, str(directory), str(os.getpid())]
+    command += ["fsync"] * fsync + ([f"{_FOLLOWS}{follows}"] if follows is not None else [])
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as guard:
         cluster = OwnCluster(directory, guard)
         try:
@@ -148,9 +196,9 @@ def end_shared_cluster(directory: Path) -> None:
 
 
 class _Server:
-    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str], follows: str = "") -> None:
         self._directory, self._data = directory, directory / "data"
-        self._settings = settings
+        self._settings, self._follows = settings, follows
         self._bin = installation() / "bin"
         self._as_user: dict[str, Any] = {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -158,25 +206,41 @@ class _Server:
     def create(self) -> None:
         if os.geteuid() == 0:
             self._become_unprivileged()
+        if self._follows:
+            primary = f"host={self._follows} user=postgres application_name={_STANDBY}"
+            self._run("pg_basebackup", "-D", str(self._data), "-d", primary, "-R", "--checkpoint=fast", "--no-sync")
+            return
         self._run("initdb", "-D", str(self._data), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
-        rules = f"local all {PASSWORD_ROLE} scram-sha-256\nlocal all all trust\n"
+        rules = f"local all {PASSWORD_ROLE} scram-sha-256\nlocal all all trust\nlocal replication all trust\n"
         (self._data / "pg_hba.conf").write_text(rules)
 
     def start(self) -> None:
+        for _ in range(int(DEADLINE_S / LOOK_S)):
+            # After SIGKILL the server's children end by themselves, and until then they keep its memory.
+            if self._is_started():
+                return
+            if _IN_USE not in self._log():
+                break
+        raise RuntimeError(f"Postgres did not start: {self._log()}")
+
+    def _is_started(self) -> bool:
         settings = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
         command = [str(self._bin / "postgres"), "-D", str(self._data), "-k", str(self._directory), *settings]
-        with (self._directory / _LOG).open("ab") as log:
+        with (self._directory / _LOG).open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._as_user
             )
         for _ in range(int(DEADLINE_S / LOOK_S)):
             probe = [str(self._bin / "pg_isready"), "-q", "-h", str(self._directory)]
             if subprocess.run(probe, check=False, timeout=DEADLINE_S).returncode == 0:
-                return
+                return True
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(LOOK_S)
-                break
-        raise RuntimeError(f"Postgres did not start: {(self._directory / _LOG).read_text('utf-8', 'replace')}")
+                return False
+        return False
+
+    def _log(self) -> str:
+        return (self._directory / _LOG).read_text("utf-8", "replace")
 
     def stop(self, how: signal.Signals) -> None:
         if self._process is not None:
@@ -217,10 +281,12 @@ class _Server:
         return target
 
 
-def _guard(directory: Path, owner: int, *, fsync: bool) -> None:
+def _guard(directory: Path, owner: int, options: Sequence[str]) -> None:
     """Run the server until the owner has ended, or SIGTERM comes."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    server = _Server(directory, {**_SETTINGS, "fsync": "on", "full_page_writes": "on"} if fsync else _SETTINGS)
+    settings = {**_SETTINGS, "fsync": "on", "full_page_writes": "on"} if "fsync" in options else _SETTINGS
+    follows = next((one.removeprefix(_FOLLOWS) for one in options if one.startswith(_FOLLOWS)), "")
+    server = _Server(directory, settings, follows)
     try:
         orders: list[IO[str]] = [sys.stdin]
         while _is_alive(owner):
@@ -255,4 +321,4 @@ def _is_alive(process: int) -> bool:
 
 
 if __name__ == "__main__":
-    _guard(Path(sys.argv[1]), int(sys.argv[2]), fsync="fsync" in sys.argv[3:])
+    _guard(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

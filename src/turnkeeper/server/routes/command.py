@@ -88,7 +88,7 @@ async def init(call: HttpRequest[None, InitBody]) -> bool:
 async def _send(call: HttpRequest[None, B], given: CommandCall) -> MessageWithParts:
     tk = call.turnkeeper
     receipt = await sending.send(tk.store, tk.runtime, call.session_id, given)
-    tk.runtime.wake(call.session_id)
+    await tk.runtime.request(call.session_id)
     session = await tk.get(call.session_id)
     answer = await answered(call)
     tk.publish(sending.executed(session, given, receipt.message_id))

@@ -67,7 +67,7 @@ async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> 
     except Conflict as error:
         raise Taken(str(error), given.id or "") from error
     if given.resume:
-        turnkeeper.runtime.wake(session_id)
+        await turnkeeper.runtime.request(session_id)
     [recorded] = await turnkeeper.store.journal.read(session_id, after=receipt.seq - 1, limit=1)
     assert isinstance(recorded.event, e.PromptAdmitted), "a receipt names its admission"
     return AdmittedPrompt(
