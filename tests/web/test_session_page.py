@@ -202,6 +202,105 @@ def test_sessions_are_listed_by_project_and_found_by_what_was_said(tab: Tab, ser
     tab.shows("Wind over the bay")
     tab.fill(".search input", "anemometer")
     tab.until("document.querySelector('.row .tag')")
-    tab.click(".row a", "anemometer")
+    tab.click(".row", "anemometer")
     tab.until(f"location.pathname === '/s/{made}'")
     says(tab, "The anemometer fell off.")
+
+
+def test_children_and_forks_are_listed_below_their_session_with_status_and_cost(
+    tab: Tab, served: Served, project: Path
+) -> None:
+    root = session(served, project, "Root of a family")
+    ask(served, root, "[[text Said before the fork.]]")
+    child = post(f"{served.url}/session", json={"title": "Its child", "parentID": root}).json()["id"]
+    fork = post(f"{served.url}/session/{root}/fork", json={}).json()["id"]
+    failed = session(served, project, "It fails")
+    ask(served, failed, "[[401 9]]")
+    tab.go(served.url)
+    tab.until(f"document.querySelectorAll('section[aria-label=\"{project}\"] .row').length === 4")
+    below = f"[...document.querySelectorAll('a[href=\"/s/{root}\"] ~ .below a')].map(one => one.getAttribute('href'))"
+    assert sorted(tab.run(below)) == sorted([f"/s/{child}", f"/s/{fork}"])
+    assert "fork" in tab.run(f"document.querySelector('a[href=\"/s/{fork}\"] .tag').innerText")
+    row = tab.run(f"document.querySelector('a[href=\"/s/{failed}\"]').innerText")
+    assert "failed" in row
+    assert "401" in row
+    assert "$0.00" in row
+
+
+def test_titles_of_all_sessions_are_searched_and_hits_are_marked(tab: Tab, served: Served, project: Path) -> None:
+    root = session(served, project, "Harbour")
+    post(f"{served.url}/session", json={"title": "Survey of the lighthouses", "parentID": root})
+    ask(served, root, "[[text A lighthouse blinks.]]")
+    tab.go(served.url)
+    tab.fill(".search input", "lighthouse")
+    tab.until("document.querySelector('[aria-label=Titles] mark')?.innerText === 'lighthouse'")
+    tab.until("document.querySelector('[aria-label=Words] mark')?.innerText === 'lighthouse'")
+    tab.shows("Survey of the lighthouses")
+    tab.fill(".search input", "zzz")
+    tab.shows("No message has these words.")
+
+
+def test_on_a_phone_titles_are_readable_and_the_actions_are_on_the_page(
+    tab: Tab, served: Served, project: Path
+) -> None:
+    title = "What the harbour master wants to know"
+    made = session(served, project, title)
+    ask(served, made, "[[text Known.]]")
+    post(f"{served.url}/session/{made}/prompt_async", json={"parts": [{"type": "text", "text": "[[bash true]]"}]})
+    tab.resize(390, 800, is_phone=True)
+    tab.go(served.url)
+    tab.until(f"document.querySelector('.group-wait a[href=\"/s/{made}\"]')")
+    assert tab.run(
+        f"(() => {{ const row = document.querySelector('.group-wait a[href=\"/s/{made}\"] .row-title'); "
+        "return row.scrollWidth <= row.clientWidth && row.innerText; })()"
+    ).startswith(title)
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("Waiting for you")
+    tab.click(".menu summary")
+    inside = "(one => one.left >= 0 && one.right <= innerWidth)"
+    assert tab.run(
+        f"[...document.querySelectorAll('.menu button')].every(one => {inside}(one.getBoundingClientRect()))"
+    )
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    tab.click(".ask button", "Refuse")
+    tab.until("!document.querySelector('.ask')")
+
+
+def test_a_call_that_is_asked_about_is_not_said_to_run(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, "[[bash true]] [[text All done.]]")
+    tab.until("document.querySelector('.call-line')?.innerText.includes('waiting for you')")
+    line = tab.run("document.querySelector('.call-line').innerText")
+    assert "running" not in line
+    assert tab.run("document.querySelector('.message-assistant .running')") is None
+    assert "Asked for" not in tab.run("document.querySelector('.ask').innerText")
+    tab.click(".ask button", "Refuse")
+    tab.until("!document.querySelector('.call-line').innerText.includes('waiting')")
+
+
+def test_a_session_whose_last_turn_failed_says_so(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[401 9]]")
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelector('.state').innerText === 'Failed'")
+    tab.until("document.querySelector('.outline-error')?.innerText.includes('key refused')")
+
+
+def test_a_diff_of_one_file_begins_with_its_first_change(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, f"[[write {project / 'tides.txt'}|high]] [[text Written.]]")
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelector('.call .diff')")
+    assert tab.run("document.querySelector('.call .diff pre').innerText").startswith("@@ ")
+
+
+def test_costs_are_shown_over_time_and_with_those_of_children(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[task [[text Child said.]]]] [[text Done.]]")
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Done.")
+    tab.click("[role=tab]", "Cost")
+    tab.shows("with 1 child session")
+    tab.click(".choice button", "Cost")
+    tab.until("document.querySelector('.bars').getAttribute('aria-label').startsWith('Cost of the last')")

@@ -115,6 +115,7 @@ export function Cost({ session, version, show }) {
   const read = useRead(() => get(`/tk/session/${session.id}/ledger`), [session.id, version]);
   return html`<div class="panel"><${Read} read=${read}>${(found) => html`
     <p class="total"><b>${money(found.total.cost)}</b> <span class="dim">in ${plural(found.total.rows, "request")}</span></p>
+    ${found.children.length > 0 && html`<p>${money(found.totalCost)} with ${plural(found.children.length, "child session")}</p>`}
     <${Bars} rows=${found.rows.slice(-120)} show=${show} />
     <${Sums} title="By model" sums=${found.models} />
     <${Sums} title="By purpose" sums=${found.purposes} />
@@ -128,23 +129,26 @@ function Sums({ title, sums }) {
     <tbody>${sums.map((one) => html`<tr key=${one.name}><td>${spelt(one.name.split("/").at(-1))}</td><td class="number">${count(one.tokens.input + one.tokens.cache.write)}</td><td class="number">${count(one.tokens.cache.read)}</td><td class="number">${count(one.tokens.output)}</td><td class="number">${money(one.cost)}</td></tr>`)}</tbody></table>`;
 }
 
-/** Tokens of each request as stacked bars. The tables below say the same in words. */
+/** Tokens of each request as stacked bars, or its cost. The tables below say the same in words. */
 function Bars({ rows, show }) {
+  const [isCost, setCost] = useState(false);
   if (!rows.length) return html`<p class="dim">No request has been paid yet.</p>`;
-  const size = (row) => row.tokens.input + row.tokens.cache.read + row.tokens.cache.write + row.tokens.output;
-  const largest = Math.max(1, ...rows.map(size));
+  const tokens = (row) => row.tokens.input + row.tokens.cache.read + row.tokens.cache.write + row.tokens.output;
+  const size = isCost ? (row) => row.cost : tokens;
+  const largest = Math.max(...rows.map(size)) || 1;
   const width = 100 / rows.length;
-  return html`<svg class="bars" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label=${`Tokens of the last ${plural(rows.length, "request")}`}>
+  return html`<p class="choice" role="group" aria-label="What the bars show">${[["Tokens", false], ["Cost", true]].map(([name, value]) => html`<button key=${name} class="quiet" aria-pressed=${isCost === value ? "true" : "false"} onClick=${() => setCost(value)}>${name}</button>`)}</p>
+    <svg class="bars" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label=${`${isCost ? "Cost" : "Tokens"} of the last ${plural(rows.length, "request")}`}>
     ${rows.map((row, nth) => {
       let y = 40;
-      return html`<g key=${nth} onClick=${() => row.messageID && show(row.messageID)}><title>${`${moment(row.time)}, ${row.purpose}: ${whole(size(row))} tokens, ${money(row.cost)}`}</title>
-        ${[["cache", row.tokens.cache.read], ["in", row.tokens.input + row.tokens.cache.write], ["out", row.tokens.output]].map(([name, value]) => {
+      return html`<g key=${nth} onClick=${() => row.messageID && show(row.messageID)}><title>${`${moment(row.time)}, ${row.purpose}: ${whole(tokens(row))} tokens, ${money(row.cost)}`}</title>
+        ${(isCost ? [["in", row.cost]] : [["cache", row.tokens.cache.read], ["in", row.tokens.input + row.tokens.cache.write], ["out", row.tokens.output]]).map(([name, value]) => {
           const height = (value / largest) * 40;
           y -= height;
           return html`<rect key=${name} class=${`bar-${name}`} x=${nth * width + width * 0.1} y=${y} width=${width * 0.8} height=${height} />`;
         })}</g>`;
     })}</svg>
-    <p class="legend"><span><span class="key key-cache"></span>read from the cache</span> <span><span class="key key-in"></span>sent anew</span> <span><span class="key key-out"></span>answered</span></p>`;
+    <p class="legend">${isCost ? html`<span>highest: ${money(largest)}</span>` : html`<span><span class="key key-cache"></span>read from the cache</span> <span><span class="key key-in"></span>sent anew</span> <span><span class="key key-out"></span>answered</span>`}</p>`;
 }
 
 const RELATIONS = { parent: "parent", self: "this session", child: "child", fork: "fork", origin: "forked from" };
