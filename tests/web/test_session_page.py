@@ -187,6 +187,7 @@ def test_panels_show_files_context_cost_and_tree(tab: Tab, served: Served, proje
     tab.until("document.querySelectorAll('#side-panel .files-line').length > 0")
     tab.click("#side-panel .files-line")
     tab.until("document.querySelector('#side-panel pre.code')?.innerText.length > 20")
+    tab.until("document.querySelector('.requests tbody tr td:nth-child(3)')?.innerText === '0%'")
     tab.click("[role=tab]", "Cost")
     tab.until("document.querySelectorAll('.bars g').length > 0")
     tab.click("[role=tab]", "Tree")
@@ -256,6 +257,8 @@ def test_on_a_phone_titles_are_readable_and_the_actions_are_on_the_page(
     ).startswith(title)
     tab.go(f"{served.url}/s/{made}")
     tab.shows("Waiting for you")
+    line = "[...document.querySelectorAll('.top-figures, .menu summary, .side-toggle')]"
+    assert tab.run(f"new Set({line}.map(one => Math.round(one.getBoundingClientRect().bottom / 30))).size") == 1
     tab.click(".menu summary")
     inside = "(one => one.left >= 0 && one.right <= innerWidth)"
     assert tab.run(
@@ -304,3 +307,15 @@ def test_costs_are_shown_over_time_and_with_those_of_children(tab: Tab, served: 
     tab.shows("with 1 child session")
     tab.click(".choice button", "Cost")
     tab.until("document.querySelector('.bars').getAttribute('aria-label').startsWith('Cost of the last')")
+
+
+def test_the_context_panel_lists_what_the_model_was_told_later(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[text First.]]")
+    (project / "AGENTS.md").write_text("Mind the tide.", "utf-8")
+    ask(served, made, "[[text Second.]]")
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Second.")
+    tab.click("[role=tab]", "Context")
+    tab.shows("Changes that the model was told of")
+    tab.until("document.querySelector('#side-panel').innerText.includes('AGENTS.md')")

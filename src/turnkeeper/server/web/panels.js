@@ -80,6 +80,8 @@ export function Context({ store, state, version, recall, show }) {
   const id = state.session.id;
   const report = useRead(() => get(`/tk/session/${id}/context`), [id, version]);
   const shown = useRead(() => get(query(`/tk/session/${id}/shown`, { at: store.seq })), [id, version, store.seq]);
+  const ledger = useRead(() => get(`/tk/session/${id}/ledger`), [id, version]);
+  const paid = new Map((ledger.value?.rows ?? []).map((row) => [row.messageID, row.tokens]));
   const [open, setOpen] = useState(null);
   return html`<div class="panel">
     <h3>Window</h3>
@@ -100,15 +102,23 @@ export function Context({ store, state, version, recall, show }) {
         <span class="dim"> ${STATES[one.state]}: ${count(one.shown)} of ${count(one.total)}</span> <button class="link" onClick=${() => recall(one.handle)}>Recall</button></li>`)}</ul>`}
     <//>
     <${Read} read=${report}>${(found) => html`
+      ${found.messages.length > 0 && html`<h3>Changes that the model was told of</h3>
+        <ul class="plain-list">${found.messages.slice(-60).reverse().map((one) => html`<li key=${one.id}><button class="link" onClick=${() => show(one.id)}>${time(one.time.created)}</button> ${spelt(one.updates.map((update) => update.key).join(", "))}</li>`)}</ul>`}
       <h3>Requests</h3>
-      <table class="figures requests"><caption class="sr">How much of each request repeats the one before</caption>
-        <thead><tr><th scope="col">At</th><th scope="col">Size</th><th scope="col">Could reuse</th><th scope="col">Why not all</th></tr></thead>
-        <tbody>${found.requests.slice(-60).reverse().map((one) => html`<tr key=${one.messageID}><td><button class="link" onClick=${() => show(one.messageID)}>${time(one.time)}</button></td><td class="number">${bytes(one.size)}</td>
-          <td class="number">${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td>${spelt(one.cause ?? one.note ?? "")}</td></tr>`)}</tbody></table>
+      <table class="figures requests"><caption class="sr">How much of each request repeats the one before, and how much of it the provider read from its cache</caption>
+        <thead><tr><th scope="col">At</th><th scope="col" title="Bytes that repeat the request before, measured">Could reuse</th><th scope="col" class="number" title="Tokens read from the cache, as the provider reported them">Cached</th><th scope="col">Why not all</th></tr></thead>
+        <tbody>${found.requests.slice(-60).reverse().map((one) => html`<tr key=${one.messageID}><td><button class="link" title=${bytes(one.size)} onClick=${() => show(one.messageID)}>${time(one.time)}</button></td>
+          <td class="number">${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td class="number">${cached(paid.get(one.messageID))}</td><td>${spelt(one.cause ?? one.note ?? "")}</td></tr>`)}</tbody></table>
       <h3>Epochs</h3>
       <ol class="plain-list">${found.epochs.slice().reverse().map((one) => html`<li key=${one.number}>${one.number}: ${one.reason} <span class="dim">at event ${whole(one.seq)}, ${one.providerID}/${one.modelID}</span></li>`)}</ol>`}
     <//>
   </div>`;
+}
+
+/** The part of a request that its provider read from its cache, as it reported. */
+function cached(tokens) {
+  const sent = tokens ? tokens.input + tokens.cache.read + tokens.cache.write : 0;
+  return sent ? `${Math.round((tokens.cache.read / sent) * 100)}%` : "";
 }
 
 export function Cost({ session, version, show }) {
