@@ -42,7 +42,7 @@ async def _session(shop: Shop) -> None:
         await seen.says(f"replace `/ 100` with `/ 60` in tides.py, then run `{TEST}`")
         await seen.until(lambda: bool(seen.screen.query(AskCard)))
         card = seen.screen.query_one(AskCard)
-        await seen.until(lambda: card.has_focus and card._is_armed)
+        await seen.until(lambda: card.has_focus and card.is_armed)
         await _draw(seen, "tui-ask")
         await seen.pilot.press("y")
         await seen.until(lambda: not seen.screen.query(AskCard))

@@ -108,16 +108,20 @@ def script(project: Path) -> Script:
 def talk(served: Served, project: Path) -> str:
     """A session as people have them: looked at, changed, tested, failed, mended; the last command waits."""
 
-    def create(title: str) -> str:
-        made = post(f"{served.url}/session", params={"directory": str(project)}, json={"title": title})
+    def create(title: str, **given: str) -> str:
+        made = post(f"{served.url}/session", params={"directory": str(project)}, json={"title": title, **given})
         return str(made.json()["id"])
 
     def ask(session: str, text: str) -> None:
         body = {"parts": [{"type": "text", "text": text}]}
         post(f"{served.url}/session/{session}/message", json=body).raise_for_status()
 
-    ask(create("Wind over the bay"), "When did the wind turn?")
-    ask(create("Buoys of the harbour"), "How many buoys are there?")
+    wind, buoys = create("Wind over the bay"), create("Buoys of the harbour")
+    ask(wind, "When did the wind turn?")
+    ask(buoys, "How many buoys are there?")
+    for pier in ("1 to 10", "11 to 20"):
+        create(f"Survey piers {pier}", parentID=buoys)
+    post(f"{served.url}/session/{wind}/fork", json={}).raise_for_status()
     session = create("Fix the tide peak")
     ask(session, "What does tides.py do?")
     ask(session, "Round the peak to one digit, and mind empty lists. Write tests first.")

@@ -55,6 +55,41 @@ async def test_a_tree_has_children_forks_and_the_origin(tmp_path: Path) -> None:
         await server.get("/tk/session/ses_unknown/tree", 404)
 
 
+async def test_sessions_are_listed_with_descendants_forks_status_and_cost(tmp_path: Path) -> None:
+    async with served(tmp_path, Scripted().says("Yes.").usage(input=100, output=10).forever()) as server:
+        root = await server.session(title="root")
+        await server.ask(root, "one")
+        child = await server.session(title="child", parentID=root)
+        below = await server.session(title="below", parentID=child)
+        await server.ask(below, "two")
+        fork = (await server.post(f"/session/{root}/fork", {}))["id"]
+        found = await server.get("/tk/sessions")
+        rows = {one["id"]: one for one in found["items"]}
+        assert set(rows) == {root, child, below, fork}
+        assert (rows[child]["parentID"], rows[below]["parentID"]) == (root, child)
+        assert rows[fork]["originID"] == root
+        assert "parentID" not in rows[fork]
+        assert "originID" not in rows[root]
+        assert [one["status"]["type"] for one in found["items"]] == ["idle"] * 4
+        for one in (root, child):
+            below_it = [row for row in rows.values() if row.get("parentID") == one]
+            total = rows[one]["cost"] + sum(row["totalCost"] for row in below_it)
+            assert rows[one]["totalCost"] == total
+        first = await server.get("/tk/sessions", params={"limit": 1})
+        second = await server.get("/tk/sessions", params={"limit": 1, "cursor": first["older"]})
+        assert [one["id"] for one in (*first["items"], *second["items"])] == [fork, root, child, below]
+        assert "older" not in second
+        await server.get("/tk/sessions", 400, params={"cursor": "nonsense"})
+
+
+async def test_the_list_of_sessions_says_which_one_failed_and_why(tmp_path: Path) -> None:
+    async with served(tmp_path, Scripted().fails(401, message="key refused").forever()) as server:
+        session = await server.session(title="failed")
+        await server.ask(session, "one")
+        [row] = (await server.get("/tk/sessions"))["items"]
+        assert row["failure"] == "key refused"
+
+
 async def test_search_finds_what_was_said_with_the_words_around_it(tmp_path: Path) -> None:
     async with served(tmp_path, Scripted().says("The pier is old.").forever()) as server:
         session, other = await server.session(title="Harbour"), await server.session(title="Pier")

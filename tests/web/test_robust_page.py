@@ -1,6 +1,7 @@
 """The web page against lost lines, hostile transcripts and long histories, and for those who cannot see it."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -161,6 +162,21 @@ def test_a_lost_line_is_joined_without_a_gap_and_without_repeating(tab: Tab, ser
         assert tab.run("document.querySelectorAll('.message').length") == 4
         tab.go("about:blank")
     tab.errors.clear()  # The browser reports each connection that was cut.
+
+
+def test_pages_that_were_left_do_not_keep_the_connections_of_the_next_one(
+    tab: Tab, served: Served, project: Path
+) -> None:
+    for nth in range(8):
+        given = {"params": {"directory": str(project)}, "json": {"title": f"Page {nth}"}}
+        made = post(f"{served.url}/session", **given).json()["id"]
+        begun = time.monotonic()
+        tab.go(f"{served.url}/s/{made}")
+        tab.until(f"document.title.startsWith('Page {nth}') && document.querySelector('.line-live')")
+        # A browser has six connections to a host; without a free one a page waited for a minute.
+        assert time.monotonic() - begun < 30
+    tab.run("history.back()")
+    tab.until("document.title.startsWith('Page 6') && document.querySelector('.line-live')")
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: make browser could not, or was not run")

@@ -187,6 +187,7 @@ def test_panels_show_files_context_cost_and_tree(tab: Tab, served: Served, proje
     tab.until("document.querySelectorAll('#side-panel .files-line').length > 0")
     tab.click("#side-panel .files-line")
     tab.until("document.querySelector('#side-panel pre.code')?.innerText.length > 20")
+    tab.until("document.querySelector('.requests tbody tr td:nth-child(3)')?.innerText === '0%'")
     tab.click("[role=tab]", "Cost")
     tab.until("document.querySelectorAll('.bars g').length > 0")
     tab.click("[role=tab]", "Tree")
@@ -202,6 +203,119 @@ def test_sessions_are_listed_by_project_and_found_by_what_was_said(tab: Tab, ser
     tab.shows("Wind over the bay")
     tab.fill(".search input", "anemometer")
     tab.until("document.querySelector('.row .tag')")
-    tab.click(".row a", "anemometer")
+    tab.click(".row", "anemometer")
     tab.until(f"location.pathname === '/s/{made}'")
     says(tab, "The anemometer fell off.")
+
+
+def test_children_and_forks_are_listed_below_their_session_with_status_and_cost(
+    tab: Tab, served: Served, project: Path
+) -> None:
+    root = session(served, project, "Root of a family")
+    ask(served, root, "[[text Said before the fork.]]")
+    child = post(f"{served.url}/session", json={"title": "Its child", "parentID": root}).json()["id"]
+    fork = post(f"{served.url}/session/{root}/fork", json={}).json()["id"]
+    failed = session(served, project, "It fails")
+    ask(served, failed, "[[401 9]]")
+    tab.go(served.url)
+    tab.until(f"document.querySelectorAll('section[aria-label=\"{project}\"] .row').length === 4")
+    below = f"[...document.querySelectorAll('a[href=\"/s/{root}\"] ~ .below a')].map(one => one.getAttribute('href'))"
+    assert sorted(tab.run(below)) == sorted([f"/s/{child}", f"/s/{fork}"])
+    assert "fork" in tab.run(f"document.querySelector('a[href=\"/s/{fork}\"] .tag').innerText")
+    row = tab.run(f"document.querySelector('a[href=\"/s/{failed}\"]').innerText")
+    assert "failed" in row
+    assert "401" in row
+    assert "$0.00" in row
+
+
+def test_titles_of_all_sessions_are_searched_and_hits_are_marked(tab: Tab, served: Served, project: Path) -> None:
+    root = session(served, project, "Harbour")
+    post(f"{served.url}/session", json={"title": "Survey of the lighthouses", "parentID": root})
+    ask(served, root, "[[text A lighthouse blinks.]]")
+    tab.go(served.url)
+    tab.fill(".search input", "lighthouse")
+    tab.until("document.querySelector('[aria-label=Titles] mark')?.innerText === 'lighthouse'")
+    tab.until("document.querySelector('[aria-label=Words] mark')?.innerText === 'lighthouse'")
+    tab.shows("Survey of the lighthouses")
+    tab.fill(".search input", "zzz")
+    tab.shows("No message has these words.")
+
+
+def test_on_a_phone_titles_are_readable_and_the_actions_are_on_the_page(
+    tab: Tab, served: Served, project: Path
+) -> None:
+    title = "What the harbour master wants to know"
+    made = session(served, project, title)
+    ask(served, made, "[[text Known.]]")
+    post(f"{served.url}/session/{made}/prompt_async", json={"parts": [{"type": "text", "text": "[[bash true]]"}]})
+    tab.resize(390, 800, is_phone=True)
+    tab.go(served.url)
+    tab.until(f"document.querySelector('.group-wait a[href=\"/s/{made}\"]')")
+    assert tab.run(
+        f"(() => {{ const row = document.querySelector('.group-wait a[href=\"/s/{made}\"] .row-title'); "
+        "return row.scrollWidth <= row.clientWidth && row.innerText; })()"
+    ).startswith(title)
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("Waiting for you")
+    line = "[...document.querySelectorAll('.top-figures, .menu summary, .side-toggle')]"
+    assert tab.run(f"new Set({line}.map(one => Math.round(one.getBoundingClientRect().bottom / 30))).size") == 1
+    tab.click(".menu summary")
+    inside = "(one => one.left >= 0 && one.right <= innerWidth)"
+    assert tab.run(
+        f"[...document.querySelectorAll('.menu button')].every(one => {inside}(one.getBoundingClientRect()))"
+    )
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    tab.click(".ask button", "Refuse")
+    tab.until("!document.querySelector('.ask')")
+
+
+def test_a_call_that_is_asked_about_is_not_said_to_run(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, "[[bash true]] [[text All done.]]")
+    tab.until("document.querySelector('.call-line')?.innerText.includes('waiting for you')")
+    line = tab.run("document.querySelector('.call-line').innerText")
+    assert "running" not in line
+    assert tab.run("document.querySelector('.message-assistant .running')") is None
+    assert "Asked for" not in tab.run("document.querySelector('.ask').innerText")
+    tab.click(".ask button", "Refuse")
+    tab.until("!document.querySelector('.call-line').innerText.includes('waiting')")
+
+
+def test_a_session_whose_last_turn_failed_says_so(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[401 9]]")
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelector('.state').innerText === 'Failed'")
+    tab.until("document.querySelector('.outline-error')?.innerText.includes('key refused')")
+
+
+def test_a_diff_of_one_file_begins_with_its_first_change(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, f"[[write {project / 'tides.txt'}|high]] [[text Written.]]")
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelector('.call .diff')")
+    assert tab.run("document.querySelector('.call .diff pre').innerText").startswith("@@ ")
+
+
+def test_costs_are_shown_over_time_and_with_those_of_children(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[task [[text Child said.]]]] [[text Done.]]")
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Done.")
+    tab.click("[role=tab]", "Cost")
+    tab.shows("with 1 child session")
+    tab.click(".choice button", "Cost")
+    tab.until("document.querySelector('.bars').getAttribute('aria-label').startsWith('Cost of the last')")
+
+
+def test_the_context_panel_lists_what_the_model_was_told_later(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[text First.]]")
+    (project / "AGENTS.md").write_text("Mind the tide.", "utf-8")
+    ask(served, made, "[[text Second.]]")
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Second.")
+    tab.click("[role=tab]", "Context")
+    tab.shows("Changes that the model was told of")
+    tab.until("document.querySelector('#side-panel').innerText.includes('AGENTS.md')")

@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
@@ -71,6 +72,14 @@ class Feed:
         self.lack: Lack | None = None
         """What is wrong with the last answer, if its turn did not fail."""
         self._has_answer = False
+
+    def resume(self, found: MessageWithParts) -> None:
+        """Go on with a turn that began before the feed and whose finished parts are displayed already."""
+        self._begun.add(found.info.id)
+        for part in found.parts:
+            if is_settled(part):
+                self._settled.add(part.id)
+            self._part(part)
 
     def take(self, one: Notification | Delta) -> None:
         """Pass a notification to the display."""

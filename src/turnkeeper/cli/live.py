@@ -25,7 +25,7 @@ from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
-from turnkeeper.model.message import UserMessage
+from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.notification import MessageUpdated
 from turnkeeper.model.refusal import Busy
 from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.client import Client
     from turnkeeper.client.subscription import Subscription
+    from turnkeeper.model.message_with_parts import MessageWithParts
     from turnkeeper.model.notification import Delta, Notification
     from turnkeeper.model.session import Session
     from turnkeeper.run.coordinator import Outcome
@@ -107,12 +108,13 @@ class Live:
         stop: asyncio.Event | None = None,
         insists: Callable[[], bool] = lambda: True,
         told: Callable[[str], None] = lambda _: None,
+        runs_elsewhere: bool = False,
     ) -> int:
         """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary.
 
         ``stop`` stops the turn when it is set. Without it signals do, and the end says how to go on. ``insists`` says
         whether a server is told again to stop, until the work ends. ``told`` hears the agent of
-        each prompt.
+        each prompt. ``runs_elsewhere``: another process runs the session, so its requests are answered in the log.
         """
         self._session_id, self.is_stopped, self._is_single = session_id, False, stop is None
         before, start = await tk.get(session_id), time.monotonic()
@@ -128,7 +130,9 @@ class Live:
             anyio.create_task_group() as beside,
         ):
             beside.start_soon(self._tick)
-            remote = await self._remote_permissions(tk, notifications, beside)
+            if runs_elsewhere and (open_turn := await _open_turn(tk, session_id)) is not None:
+                feed.resume(open_turn)
+            remote = await self._remote_permissions(tk, notifications, beside, runs_elsewhere=runs_elsewhere)
             with self._signals() if stop is None else nullcontext(stop) as pressed:
                 beside.start_soon(self._stop, tk, pressed, insists, beside)
                 async with anyio.create_task_group() as group:
@@ -157,25 +161,29 @@ class Live:
         return code
 
     async def _remote_permissions(
-        self, tk: "Turnkeeper | Client", notifications: "AsyncIterator[Notification | Delta]", group: TaskGroup
+        self,
+        tk: "Turnkeeper | Client",
+        notifications: "AsyncIterator[Notification | Delta]",
+        group: TaskGroup,
+        *,
+        runs_elsewhere: bool,
     ) -> RemotePermissions | None:
-        """Ask the permission requests of a server here. A store calls ``ask`` itself."""
-        from turnkeeper.api import Turnkeeper
+        """Ask the requests of a server or of another process here. A session that runs here calls ``ask`` itself."""
+        if local_store(tk) is None:
+            from turnkeeper.client.subscription import Subscription
 
-        if isinstance(tk, Turnkeeper):
+            assert isinstance(notifications, Subscription), "a client's subscription is one to its server"
+            group.start_soon(self._watch, notifications)
+        elif not runs_elsewhere:
             return None
-        from turnkeeper.client.subscription import Subscription
-
-        assert isinstance(notifications, Subscription), "a client's subscription is one to its server"
-        group.start_soon(self._watch, notifications)
         remote = RemotePermissions(tk, self._session_id, self.ask, self.question, group)
         group.start_soon(self._follow_family, tk, remote)
         await remote.begin(is_attended=self.is_attended)
         return remote
 
-    async def _follow_family(self, client: "Client", remote: RemotePermissions) -> None:
-        """Ask what Child Sessions on a server ask."""
-        async with client.subscribe() as notifications:
+    async def _follow_family(self, tk: "Turnkeeper | Client", remote: RemotePermissions) -> None:
+        """Ask what Child Sessions ask."""
+        async with tk.subscribe() as notifications:
             await remote.follow(notifications)
 
     async def _pump(
@@ -332,6 +340,14 @@ class Live:
         more = screen.paint(f'go on with: {self._program} run {which} "…"', "dim")
         how = f"\n{screen.paint(after.id, 'cyan')}  {more}" if self._is_single else ""
         self.display.note(f"{screen.paint(' · '.join(facts), 'dim')}{how}")
+
+
+async def _open_turn(tk: "Turnkeeper | Client", session_id: str) -> "MessageWithParts | None":
+    """The newest message of a session, if it is a turn that has not ended."""
+    for one in (await tk.messages(session_id, limit=1)).items:
+        if isinstance(one.info, AssistantMessage) and one.info.time.completed is None:
+            return one
+    return None
 
 
 def works_here(session: "Session") -> bool:

@@ -19,6 +19,7 @@ from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.run.permission import Asker, NobodyToAsk, PermissionRequest, QuestionAsker, Reply
 
 if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
     from turnkeeper.cli.feed import Display
     from turnkeeper.client import Client
     from turnkeeper.model.session import Session
@@ -111,13 +112,13 @@ class TerminalPrompt:
 
 
 class RemotePermissions:
-    """Asks the permission requests of a server's session here and sends the replies.
+    """Asks the requests of a session here that a server or another process runs, and sends the replies.
 
-    A request that another client answers first is withdrawn.
+    A request that is answered elsewhere first is withdrawn.
     """
 
     def __init__(
-        self, client: "Client", session_id: str, ask: Asker, question: QuestionAsker, group: TaskGroup
+        self, client: "Turnkeeper | Client", session_id: str, ask: Asker, question: QuestionAsker, group: TaskGroup
     ) -> None:
         self._client, self._session_id, self._ask, self._question, self._group = (
             client,

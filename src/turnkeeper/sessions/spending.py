@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from turnkeeper.core.usage import add_tokens
+from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.session import ZERO_TOKENS, Tokens
 from turnkeeper.model.value import Value
@@ -29,13 +29,17 @@ class ChildSpent(Value):
 
 
 class Spending(Value):
-    """The spending of a session. ``total`` sums all rows, of which ``rows`` are the newest."""
+    """The spending of a session. ``total`` sums all rows, of which ``rows`` are the newest.
+
+    ``total_cost`` adds the cost of all descendants.
+    """
 
     session_id: str
     total: Spent
     models: tuple[Spent, ...]
     purposes: tuple[Spent, ...]
     children: tuple[ChildSpent, ...]
+    total_cost: int | float
     rows: tuple[LedgerRow, ...]
 
 
@@ -44,12 +48,14 @@ async def spending(store: Store, session_id: str) -> Spending:
     await store.queries.state(session_id)
     rows = [row async for row in store.queries.ledger(session_id)]
     below = await store.queries.children(session_id, recursive=True)
+    total = _sum("total", rows)
     return Spending(
         session_id=session_id,
-        total=_sum("total", rows),
+        total=total,
         models=_by(rows, lambda row: f"{row.provider_id}/{row.model_id}"),
         purposes=_by(rows, lambda row: row.purpose if row.attempt == 1 else f"{row.purpose}, tried again"),
         children=tuple(ChildSpent(id=one.id, title=one.title, cost=one.cost) for one in below),
+        total_cost=add_costs(total.cost, *(one.cost for one in below)),
         rows=tuple(rows[-ROWS_MAX:]),
     )
 

@@ -97,6 +97,12 @@ class MessageReader(SessionReader):
         with reading(key):
             return documents.read_message(whole)
 
+    async def newest(self, session_id: str) -> Message | None:
+        """The newest message without its parts; None if there is none."""
+        for name in _names(await self._engine.scan(keys.under("order", session_id), limit=1, reverse=True), None):
+            return await self.info(session_id, name)
+        return None
+
     async def part(self, message_id: str, part_id: str) -> Part:
         """One part. Raises NotFound."""
         key = keys.part(message_id, part_id)

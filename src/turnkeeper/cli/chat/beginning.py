@@ -11,6 +11,7 @@ from turnkeeper.cli.left_open import found_open
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.output import agrees
 from turnkeeper.cli.screen import Screen, one_line, plural, shortened
+from turnkeeper.core.limits import TAIL_POLL_S
 from turnkeeper.model.status import IDLE
 from turnkeeper.run.coordinator import Outcome
 from turnkeeper.workspace.owner import is_alive
@@ -27,10 +28,26 @@ Work: TypeAlias = Callable[[], Awaitable[Outcome]]
 
 
 class Unfinished(NamedTuple):
-    """What of a session is not finished, in a sentence, and how it goes on: after a question, at once, or not here."""
+    """What of a session is not finished, in a sentence, and how it goes on: after a question, or at once."""
 
     said: str
-    how: Literal["ask", "at once", "elsewhere"]
+    how: Literal["ask", "at once"]
+
+
+class Elsewhere:
+    """A session that another process runs. Called, it waits until no process does, and publishes what is recorded."""
+
+    def __init__(self, store: "Turnkeeper", session: "Session") -> None:
+        self._store, self._session = store, session
+
+    async def __call__(self) -> Outcome:
+        """Wait until no process runs the session."""
+        journal = self._store.store.journal
+        while (owner := (await journal.view(self._session.id)).owner) is not None and is_alive(owner):
+            for child in await self._store.children(self._session.id, recursive=True):
+                await journal.view(child.id)  # Reading it publishes what the other process recorded.
+            await anyio.sleep(TAIL_POLL_S)
+        return Outcome(kind="rested", reason="done", is_busy=True)
 
 
 async def offered(tk: "Turnkeeper | Client", directory: Path | None, screen: Screen) -> "Session | None":
@@ -57,9 +74,9 @@ async def _in_store(store: "Turnkeeper", session: "Session") -> Unfinished | Non
     view = await store.store.journal.view(session.id)
     if view.owner is not None and is_alive(view.owner):
         return Unfinished(
-            f"Process {view.owner.pid} on {view.owner.host} runs this session now; it reads what you send here at its "
-            "next step, and shows the answer there.",
-            "elsewhere",
+            f"Process {view.owner.pid} on {view.owner.host} runs this session now. What it does is shown here, too, "
+            "and it reads what you send.",
+            "at once",
         )
     left = found_open(view)
     if any(ask.reply is None for ask in view.asks):
@@ -71,11 +88,14 @@ async def _in_store(store: "Turnkeeper", session: "Session") -> Unfinished | Non
     return None
 
 
-def going_on(tk: "Turnkeeper | Client", session: "Session") -> Work:
+async def going_on(tk: "Turnkeeper | Client", session: "Session") -> Work:
     """What finishes a session."""
-    if (store := local_store(tk)) is not None:
-        return partial(store.run, session.id, resume=True)
-    return partial(_served, tk, session)
+    if (store := local_store(tk)) is None:
+        return partial(_served, tk, session)
+    owner = (await store.store.queries.state(session.id)).owner
+    if owner is not None and is_alive(owner):
+        return Elsewhere(store, session)
+    return partial(store.run, session.id, resume=True)
 
 
 async def _served(tk: "Turnkeeper | Client", session: "Session") -> Outcome:

@@ -219,7 +219,7 @@ async def _left(tk: "Turnkeeper | Client", session: "Session") -> "Work | None":
     is_wanted = found.how == "at once" or (found.how == "ask" and agrees("Go on with it now?"))
     if found.how == "ask" and not is_wanted:
         note("It stays as it is until your next prompt.")
-    return beginning.going_on(tk, session) if is_wanted else None
+    return await beginning.going_on(tk, session) if is_wanted else None
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.cli import failures
 from turnkeeper.cli.chat import completion
+from turnkeeper.cli.chat.beginning import Elsewhere
 from turnkeeper.cli.chat.chat import Chat, SlashCommand
 from turnkeeper.cli.chat.keys import HINT, PATIENCE, Meaning
 from turnkeeper.cli.chat.lines import PromptLine, ShellLine, SlashLine, UnknownSlash, parse
@@ -53,7 +54,7 @@ class Conversation(Chat):
         self._heard = asyncio.Queue[tuple[Meaning, str]](HEARD_MAX)
         self._group: TaskGroup | None = None
         self._stop, self._place_is_closed = asyncio.Event(), asyncio.Event()
-        self._is_prompted_meanwhile = False
+        self._is_prompted_meanwhile = self._runs_elsewhere = False
         self.is_left = False
         """Whether the user leaves."""
 
@@ -119,8 +120,8 @@ class Conversation(Chat):
                 self.place.ready()
             self.place.close()
             await self._place_is_closed.wait()
-            if self.state != "idle" and local_store(self.tk) is None:
-                self.note("The server goes on with this answer.")
+            if self.state != "idle" and not self._runs_here:
+                self.note(f"The {'other process' if self._runs_elsewhere else 'server'} goes on with this answer.")
                 group.cancel_scope.cancel()
             elif meaning == "leave at once":
                 quit_at_once(self.session)
@@ -255,6 +256,7 @@ class Conversation(Chat):
         assert self._group is not None
         assert self.state == "idle", "one turn at a time"
         self.state, self._stop, self._is_prompted_meanwhile = "running", asyncio.Event(), False
+        self._runs_elsewhere = isinstance(work, Elsewhere)
         self._group.start_soon(self._run, work, shows_summary)
 
     async def _run(self, work: Callable[[], Awaitable[Outcome]], shows_summary: bool) -> None:
@@ -271,6 +273,7 @@ class Conversation(Chat):
         """Run on while there are prompts that nobody has taken up."""
         while not self.is_left and await self._goes_on():
             self.state, self._stop, self._is_prompted_meanwhile = "running", asyncio.Event(), False
+            self._runs_elsewhere = False
             await self._shown(self._rest, False)
 
     async def _shown(self, work: Callable[[], Awaitable[Outcome]], shows_summary: bool) -> None:
@@ -283,6 +286,7 @@ class Conversation(Chat):
             stop=self._stop,
             insists=lambda: not self._is_prompted_meanwhile,  # That prompt is to be answered.
             told=self.follow,
+            runs_elsewhere=self._runs_elsewhere,
         )
 
     async def _goes_on(self) -> bool:
@@ -320,10 +324,15 @@ class Conversation(Chat):
             self.note(PATIENCE)
 
     def leave(self) -> None:
-        """Leave the chat. In a store a running turn is stopped first; a server goes on with it."""
+        """Leave the chat. A turn that runs here is stopped first; a server or another process goes on with it."""
         self.is_left = True
-        if self.state == "running" and local_store(self.tk) is not None:
+        if self.state == "running" and self._runs_here:
             self.stop()
+
+    @property
+    def _runs_here(self) -> bool:
+        """Whether what runs, runs in this process."""
+        return local_store(self.tk) is not None and not self._runs_elsewhere
 
 
 def quit_at_once(session: "Session | None") -> NoReturn:

@@ -177,7 +177,12 @@ def _lower(saying: str) -> str:
 
 def _reflection(meant: Understanding, settled: list[tuple[Call, Result]]) -> str:
     if settled:
-        return f"{len(settled)} results are in; what they say is told."
+        count = len(settled)
+        return (
+            f"{count} results are in; what they say is told."
+            if count > 1
+            else "The result is in; what it says is told."
+        )
     return "" if meant.steps else "No rule fits this request, so the honest answer is what would fit."
 
 

@@ -1,4 +1,4 @@
-"""What the web page reads beside the messages: timeline, context, spending, tree, blame, recall, search and asks."""
+"""What the web page reads beside messages: sessions, timeline, context, spending, tree, blame, recall, search, asks."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +16,8 @@ from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 from turnkeeper.sessions.context import ContextReport
+from turnkeeper.sessions.overview import Overview
+from turnkeeper.sessions.overview import overview as all_sessions
 from turnkeeper.sessions.search import Found
 from turnkeeper.sessions.search import search as found_words
 from turnkeeper.sessions.spending import Spending, spending
@@ -46,11 +48,23 @@ class SearchQuery(Value):
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30
 
 
+class OverviewQuery(Value):
+    """``cursor`` is ``older`` of the previous page."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 60
+    cursor: str | None = None
+
+
 class AllAsks(Value, omit_defaults=False):
     """Everything that waits for the user, in all sessions."""
 
     permissions: tuple[PermissionRequest, ...]
     questions: tuple[QuestionRequest, ...]
+
+
+async def overview(call: HttpRequest[OverviewQuery, None]) -> Overview:
+    """Sessions of all projects in pages, newest activity first, each with its status and cost and its descendants."""
+    return await all_sessions(call.turnkeeper.store, limit=call.query.limit, after=call.query.cursor)
 
 
 async def events(call: PlainRequest) -> Timeline:
@@ -115,6 +129,16 @@ async def asks(call: PlainRequest) -> AllAsks:
 _SESSION = "/tk/session/{sessionID}"
 
 ROUTES = (
+    Route(
+        method="GET",
+        path="/tk/sessions",
+        operation="turnkeeper.sessions",
+        tier=0,
+        handler=overview,
+        query=OverviewQuery,
+        answer=Overview,
+        errors=(Invalid,),
+    ),
     Route(
         method="GET",
         path=f"{_SESSION}/timeline",

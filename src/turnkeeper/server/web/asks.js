@@ -49,7 +49,7 @@ function Permission({ request, isChild, openSession }) {
       ${isChild && openSession && html`<button class="link" onClick=${() => openSession(request.sessionID)}>in a child session</button>`}</header>
     <div class="ask-body" tabindex="0" role="group" aria-label="What is asked for">
     <pre class="ask-text" tabindex="0">${spelt(command)}</pre>
-    ${metadata.command && request.patterns.length > 0 && html`<p class="note">Asked for: ${request.patterns.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `)}</p>`}
+    ${metadata.command && request.patterns.some((one) => one !== metadata.command) && html`<p class="note">Asked for: ${request.patterns.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `)}</p>`}
     ${typeof metadata.diff === "string" && html`<${Diff} patch=${metadata.diff} label="Changes that are asked for" />`}
     ${request.always.length > 0 && html`<p class="note">“Always” allows ${request.always.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `)} in this project.</p>`}
     </div>

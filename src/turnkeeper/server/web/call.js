@@ -3,7 +3,7 @@ import { html, memo, useState } from "./html.js";
 import { Diff, counts } from "./diff.js";
 import { Output } from "./output.js";
 import { Code } from "./markdown.js";
-import { duration, plural, shortPath, spelt } from "./format.js";
+import { duration, plural, shortPath, spelt, whole } from "./format.js";
 import { Copy, File, Ticking } from "./pieces.js";
 
 const GLYPHS = { bash: "$", read: "=", write: "~", edit: "~", multiedit: "~", apply_patch: "~", grep: "/", glob: "*", list: "=", webfetch: "@", task: "o", todowrite: "+", question: "?", skill: "#" };
@@ -29,12 +29,13 @@ function result({ tool, state }) {
     return html`<span class="plus">+${added}</span> <span class="minus">−${removed}</span>`;
   }
   if (tool === "bash" && typeof found.exit === "number") return found.exit ? html`<span class="bad">exit ${found.exit}</span>` : "exit 0";
-  if (typeof found.matches === "number") return plural(found.matches, "match").replace("matchs", "matches");
+  if (typeof found.matches === "number") return found.matches === 1 ? "1 match" : `${whole(found.matches)} matches`;
   if (typeof found.count === "number") return plural(found.count, "file");
   return "";
 }
 
-function word(state) {
+function word(state, isAsked) {
+  if (isAsked) return "waiting for you";
   if (state.status === "error") return state.metadata?.interrupted ? "outcome unknown" : "failed";
   if (state.status === "running") return "running";
   return state.status === "pending" ? "waits" : "";
@@ -49,20 +50,20 @@ function opensAlone({ tool, state }) {
   return false;
 }
 
-export const Call = memo(function Call({ part, held, tools }) {
+export const Call = memo(function Call({ part, held, isAsked, tools }) {
   const [choice, choose] = useState(null);
   const { state } = part;
   const isOpen = choice ?? (tools.density === "everything" || opensAlone(part));
   const took = state.time?.end ? duration(state.time.end - state.time.start) : "";
-  const said = word(state);
-  return html`<div class=${`call call-${state.status}`} id=${`p-${part.id}`}>
+  const said = word(state, isAsked);
+  return html`<div class=${`call call-${isAsked ? "asked" : state.status}`} id=${`p-${part.id}`}>
     <button class="call-line" aria-expanded=${isOpen ? "true" : "false"} onClick=${() => choose(!isOpen)}>
       <span class="call-glyph" aria-hidden="true">${state.status === "error" ? "×" : GLYPHS[part.tool] ?? "·"}</span>
       <span class="call-tool">${part.tool}</span>
       <span class="call-subject">${spelt(subject(part)).split("\n", 1)[0].slice(0, 300)}</span>
       <span class="call-result">${result(part)}</span>
       ${said && html`<span class=${state.status === "error" ? "bad" : "call-word"}>${said}</span>`}
-      <span class="call-time">${state.status === "running" ? html`<${Ticking} since=${state.time.start} />` : took}</span>
+      <span class="call-time">${isAsked ? "" : state.status === "running" ? html`<${Ticking} since=${state.time.start} />` : took}</span>
     </button>
     ${isOpen && html`<${CallBody} part=${part} held=${held} tools=${tools} />`}
   </div>`;

@@ -18,6 +18,8 @@ export class Connection {
     this.timer = null;
     document.addEventListener("visibilitychange", () => this.seen());
     window.addEventListener("online", () => this.retry());
+    // A page that was left is kept for the button "back", and its stream would stay open: after six pages nothing loads.
+    window.addEventListener("pagehide", () => this.leave());
     window.addEventListener("pageshow", () => this.retry());
     this.open();
   }
@@ -45,13 +47,16 @@ export class Connection {
   seen() {
     clearTimeout(this.hiding);
     if (document.hidden) {
-      this.hiding = setTimeout(() => {
-        this.become("hidden");
-        this.abort?.abort();
-      }, HIDDEN_MS);
+      this.hiding = setTimeout(() => this.leave(), HIDDEN_MS);
     } else {
       this.retry();
     }
+  }
+
+  /** Close the stream until the page is seen again. */
+  leave() {
+    this.become("hidden");
+    this.abort?.abort();
   }
 
   /** Try at once, if the line is down. */

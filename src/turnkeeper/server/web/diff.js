@@ -22,11 +22,18 @@ function kind(line) {
   return line.startsWith("-") ? "removed" : "same";
 }
 
+/** The lines without the names before the first hunk, which stand above the diff, if it is of one file. */
+function body(lines) {
+  const first = lines.findIndex((line) => line.startsWith("@@"));
+  const isOne = !lines.some((line, nth) => nth > first && line.startsWith("+++ ") && lines[nth - 1].startsWith("--- "));
+  return first > 0 && isOne ? lines.slice(first) : lines;
+}
+
 const SIGNS = { added: "+", removed: "-", same: " ", hunk: "", file: "" };
 
 export function Diff({ patch, label }) {
   const [isWhole, setWhole] = useState(false);
-  const lines = String(patch).replace(/\n$/, "").split("\n");
+  const lines = body(String(patch).replace(/\n$/, "").split("\n"));
   const shown = isWhole ? lines : lines.slice(0, LINES_MAX);
   return html`<div class="diff" role="group" aria-label=${label ?? "Changes"}>
     <pre tabindex="0">${shown.map((line, nth) => {

@@ -37,6 +37,11 @@ export function money(cost) {
   return cost < 0.01 ? `$${cost.toPrecision(2)}` : `$${cost.toFixed(2)}`;
 }
 
+/** The same, to the cent: for figures that are compared at a glance. */
+export function cents(cost) {
+  return cost > 0 && cost < 0.005 ? "<$0.01" : `$${cost.toFixed(2)}`;
+}
+
 export function count(value) {
   if (value < 1000) return String(value);
   if (value < 1_000_000) return `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)}k`;
@@ -60,6 +65,13 @@ export function plural(value, noun) {
 export function shortPath(path) {
   const pieces = String(path).split("/").filter(Boolean);
   return pieces.length > 2 ? `…/${pieces.slice(-2).join("/")}` : String(path);
+}
+
+const DEFAULT_TITLE = /^((?:New|Child) session) - \d{4}-\d{2}-\d{2}T[\d:.]+Z$/;
+
+/** The title of a session; without the time in it, as long as nobody has given it one. */
+export function titled({ title }) {
+  return spelt(title.replace(DEFAULT_TITLE, "$1"));
 }
 
 const INVISIBLE = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad]/gu;

@@ -17,15 +17,17 @@ export function spoken({ info, parts }) {
   return `Assistant, ${time(info.time.created)}${calls.length ? `, ${plural(calls.length, "call")}` : ""}${failed ? `, ${failed} failed` : ""}${info.error ? ", failed" : ""}`;
 }
 
-export const Message = memo(function Message({ message, held, seq, isLast, isHidden, isAside, tools, position, size }) {
+/** `asked` are the ids of the calls that wait for an answer of the user, with commas between them. */
+export const Message = memo(function Message({ message, held, seq, isLast, isHidden, isAside, asked, tools, position, size }) {
   const { info, parts } = message;
-  const names = ["message", `message-${info.summary === true ? "summary" : info.role}`];
+  const isMark = parts.some((part) => part.type === "compaction");
+  const names = ["message", `message-${isMark ? "system" : info.summary === true ? "summary" : info.role}`];
   if (isHidden) names.push("message-hidden");
   if (isAside) names.push("message-aside");
   return html`<article class=${names.join(" ")} id=${`m-${info.id}`} tabindex="-1" data-id=${info.id} aria-label=${spoken(message)}
     aria-posinset=${position} aria-setsize=${size}>
     ${info.role === "user" && html`<${Prompt} info=${info} parts=${parts} seq=${seq} tools=${tools} />`}
-    ${info.role === "assistant" && html`<${Answer} info=${info} parts=${parts} held=${held} seq=${seq} isLast=${isLast} tools=${tools} />`}
+    ${info.role === "assistant" && html`<${Answer} info=${info} parts=${parts} held=${held} seq=${seq} isLast=${isLast} asked=${asked ? asked.split(",") : []} tools=${tools} />`}
     ${info.role === "system" && html`<${News} info=${info} />`}
   </article>`;
 });
@@ -62,7 +64,7 @@ function Long({ text }) {
     ${!isWhole && html`<button class="quiet" onClick=${() => setWhole(true)}>Show ${plural(text.length - LONG_CHARS, "more character")}</button>`}`;
 }
 
-function Answer({ info, parts, held, seq, isLast, tools }) {
+function Answer({ info, parts, held, seq, isLast, asked, tools }) {
   const text = parts.filter((part) => part.type === "text").map((part) => part.text).join("\n\n");
   const tokens = info.tokens ?? {};
   const isOpen = !info.time.completed;
@@ -73,7 +75,7 @@ function Answer({ info, parts, held, seq, isLast, tools }) {
       <time title=${moment(info.time.created)}>${time(info.time.created)}</time>
       <span class="dim">${spelt(info.modelID)}${info.agent && info.agent !== "build" ? `, ${spelt(info.agent)}` : ""}</span>
       <span class="message-figures">
-        ${isOpen ? isLast && html`<span class="running">working <${Ticking} since=${info.time.created} /></span>` : html`<span>${duration(info.time.completed - info.time.created)}</span>`}
+        ${isOpen ? isLast && !asked.length && html`<span class="running">working <${Ticking} since=${info.time.created} /></span>` : html`<span>${duration(info.time.completed - info.time.created)}</span>`}
         ${sent > 0 && html`<span title="Tokens sent and received">${count(sent)} in, ${count(tokens.output ?? 0)} out</span>`}
         ${read > 0 && html`<span title="Tokens that the provider read from its cache">${Math.round((read / sent) * 100)}% cached</span>`}
         ${info.cost > 0 && html`<span>${money(info.cost)}</span>`}
@@ -84,14 +86,14 @@ function Answer({ info, parts, held, seq, isLast, tools }) {
         ${seq > 0 && html`<span class="dim seq">${Math.floor(seq)}</span>`}
       </span>
     </header>
-    ${parts.map((part) => html`<${Part} part=${part} held=${held?.[part.id]} isOpen=${isOpen} tools=${tools} key=${part.id} />`)}
+    ${parts.map((part) => html`<${Part} part=${part} held=${held?.[part.id]} isOpen=${isOpen} isAsked=${asked.includes(part.callID)} tools=${tools} key=${part.id} />`)}
     ${info.error && html`<${Failure} error=${info.error} />`}`;
 }
 
-const Part = memo(function Part({ part, held, isOpen, tools }) {
+const Part = memo(function Part({ part, held, isOpen, isAsked, tools }) {
   if (part.type === "text") return part.text.trim() ? html`<${Markdown} text=${part.text} live=${isOpen && !part.time?.end} />` : null;
   if (part.type === "reasoning") return html`<${Thought} part=${part} tools=${tools} isOpen=${isOpen} />`;
-  if (part.type === "tool") return html`<${Call} part=${part} held=${held} tools=${tools} />`;
+  if (part.type === "tool") return html`<${Call} part=${part} held=${held} isAsked=${isAsked} tools=${tools} />`;
   if (part.type === "file") return html`<${File} file=${part} />`;
   if (part.type === "retry") return html`<p class="mark mark-warn"><span aria-hidden="true">↻</span> Attempt ${part.attempt} failed: ${spelt(part.error?.data?.message ?? "")}</p>`;
   return null;

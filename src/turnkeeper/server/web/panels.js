@@ -80,6 +80,8 @@ export function Context({ store, state, version, recall, show }) {
   const id = state.session.id;
   const report = useRead(() => get(`/tk/session/${id}/context`), [id, version]);
   const shown = useRead(() => get(query(`/tk/session/${id}/shown`, { at: store.seq })), [id, version, store.seq]);
+  const ledger = useRead(() => get(`/tk/session/${id}/ledger`), [id, version]);
+  const paid = new Map((ledger.value?.rows ?? []).map((row) => [row.messageID, row.tokens]));
   const [open, setOpen] = useState(null);
   return html`<div class="panel">
     <h3>Window</h3>
@@ -100,21 +102,30 @@ export function Context({ store, state, version, recall, show }) {
         <span class="dim"> ${STATES[one.state]}: ${count(one.shown)} of ${count(one.total)}</span> <button class="link" onClick=${() => recall(one.handle)}>Recall</button></li>`)}</ul>`}
     <//>
     <${Read} read=${report}>${(found) => html`
+      ${found.messages.length > 0 && html`<h3>Changes that the model was told of</h3>
+        <ul class="plain-list">${found.messages.slice(-60).reverse().map((one) => html`<li key=${one.id}><button class="link" onClick=${() => show(one.id)}>${time(one.time.created)}</button> ${spelt(one.updates.map((update) => update.key).join(", "))}</li>`)}</ul>`}
       <h3>Requests</h3>
-      <table class="figures requests"><caption class="sr">How much of each request repeats the one before</caption>
-        <thead><tr><th scope="col">At</th><th scope="col">Size</th><th scope="col">Could reuse</th><th scope="col">Why not all</th></tr></thead>
-        <tbody>${found.requests.slice(-60).reverse().map((one) => html`<tr key=${one.messageID}><td><button class="link" onClick=${() => show(one.messageID)}>${time(one.time)}</button></td><td class="number">${bytes(one.size)}</td>
-          <td class="number">${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td>${spelt(one.cause ?? one.note ?? "")}</td></tr>`)}</tbody></table>
+      <table class="figures requests"><caption class="sr">How much of each request repeats the one before, and how much of it the provider read from its cache</caption>
+        <thead><tr><th scope="col">At</th><th scope="col" title="Bytes that repeat the request before, measured">Could reuse</th><th scope="col" class="number" title="Tokens read from the cache, as the provider reported them">Cached</th><th scope="col">Why not all</th></tr></thead>
+        <tbody>${found.requests.slice(-60).reverse().map((one) => html`<tr key=${one.messageID}><td><button class="link" title=${bytes(one.size)} onClick=${() => show(one.messageID)}>${time(one.time)}</button></td>
+          <td class="number">${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td class="number">${cached(paid.get(one.messageID))}</td><td>${spelt(one.cause ?? one.note ?? "")}</td></tr>`)}</tbody></table>
       <h3>Epochs</h3>
       <ol class="plain-list">${found.epochs.slice().reverse().map((one) => html`<li key=${one.number}>${one.number}: ${one.reason} <span class="dim">at event ${whole(one.seq)}, ${one.providerID}/${one.modelID}</span></li>`)}</ol>`}
     <//>
   </div>`;
 }
 
+/** The part of a request that its provider read from its cache, as it reported. */
+function cached(tokens) {
+  const sent = tokens ? tokens.input + tokens.cache.read + tokens.cache.write : 0;
+  return sent ? `${Math.round((tokens.cache.read / sent) * 100)}%` : "";
+}
+
 export function Cost({ session, version, show }) {
   const read = useRead(() => get(`/tk/session/${session.id}/ledger`), [session.id, version]);
   return html`<div class="panel"><${Read} read=${read}>${(found) => html`
     <p class="total"><b>${money(found.total.cost)}</b> <span class="dim">in ${plural(found.total.rows, "request")}</span></p>
+    ${found.children.length > 0 && html`<p>${money(found.totalCost)} with ${plural(found.children.length, "child session")}</p>`}
     <${Bars} rows=${found.rows.slice(-120)} show=${show} />
     <${Sums} title="By model" sums=${found.models} />
     <${Sums} title="By purpose" sums=${found.purposes} />
@@ -128,23 +139,26 @@ function Sums({ title, sums }) {
     <tbody>${sums.map((one) => html`<tr key=${one.name}><td>${spelt(one.name.split("/").at(-1))}</td><td class="number">${count(one.tokens.input + one.tokens.cache.write)}</td><td class="number">${count(one.tokens.cache.read)}</td><td class="number">${count(one.tokens.output)}</td><td class="number">${money(one.cost)}</td></tr>`)}</tbody></table>`;
 }
 
-/** Tokens of each request as stacked bars. The tables below say the same in words. */
+/** Tokens of each request as stacked bars, or its cost. The tables below say the same in words. */
 function Bars({ rows, show }) {
+  const [isCost, setCost] = useState(false);
   if (!rows.length) return html`<p class="dim">No request has been paid yet.</p>`;
-  const size = (row) => row.tokens.input + row.tokens.cache.read + row.tokens.cache.write + row.tokens.output;
-  const largest = Math.max(1, ...rows.map(size));
+  const tokens = (row) => row.tokens.input + row.tokens.cache.read + row.tokens.cache.write + row.tokens.output;
+  const size = isCost ? (row) => row.cost : tokens;
+  const largest = Math.max(...rows.map(size)) || 1;
   const width = 100 / rows.length;
-  return html`<svg class="bars" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label=${`Tokens of the last ${plural(rows.length, "request")}`}>
+  return html`<p class="choice" role="group" aria-label="What the bars show">${[["Tokens", false], ["Cost", true]].map(([name, value]) => html`<button key=${name} class="quiet" aria-pressed=${isCost === value ? "true" : "false"} onClick=${() => setCost(value)}>${name}</button>`)}</p>
+    <svg class="bars" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label=${`${isCost ? "Cost" : "Tokens"} of the last ${plural(rows.length, "request")}`}>
     ${rows.map((row, nth) => {
       let y = 40;
-      return html`<g key=${nth} onClick=${() => row.messageID && show(row.messageID)}><title>${`${moment(row.time)}, ${row.purpose}: ${whole(size(row))} tokens, ${money(row.cost)}`}</title>
-        ${[["cache", row.tokens.cache.read], ["in", row.tokens.input + row.tokens.cache.write], ["out", row.tokens.output]].map(([name, value]) => {
+      return html`<g key=${nth} onClick=${() => row.messageID && show(row.messageID)}><title>${`${moment(row.time)}, ${row.purpose}: ${whole(tokens(row))} tokens, ${money(row.cost)}`}</title>
+        ${(isCost ? [["in", row.cost]] : [["cache", row.tokens.cache.read], ["in", row.tokens.input + row.tokens.cache.write], ["out", row.tokens.output]]).map(([name, value]) => {
           const height = (value / largest) * 40;
           y -= height;
           return html`<rect key=${name} class=${`bar-${name}`} x=${nth * width + width * 0.1} y=${y} width=${width * 0.8} height=${height} />`;
         })}</g>`;
     })}</svg>
-    <p class="legend"><span><span class="key key-cache"></span>read from the cache</span> <span><span class="key key-in"></span>sent anew</span> <span><span class="key key-out"></span>answered</span></p>`;
+    <p class="legend">${isCost ? html`<span>highest: ${money(largest)}</span>` : html`<span><span class="key key-cache"></span>read from the cache</span> <span><span class="key key-in"></span>sent anew</span> <span><span class="key key-out"></span>answered</span>`}</p>`;
 }
 
 const RELATIONS = { parent: "parent", self: "this session", child: "child", fork: "fork", origin: "forked from" };

@@ -11,7 +11,7 @@ import { Meter, Problem, Sheet, Ticking } from "./pieces.js";
 import { SessionStore } from "./session_store.js";
 import { Timeline } from "./timeline.js";
 import { Undo } from "./undo.js";
-import { money, moment, plural, spelt, time, whole } from "./format.js";
+import { money, moment, plural, spelt, time, titled, whole } from "./format.js";
 
 const PANELS = { now: "Now", files: "Files", context: "Context", cost: "Cost", tree: "Tree" };
 const GUESS = { user: 96, assistant: 88, system: 34, summary: 200, compaction: 40 };
@@ -99,6 +99,10 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     [density, id, at],
   );
 
+  const asked = new Map();
+  for (const { tool } of isPast ? [] : [...live.state.permissions, ...live.state.questions]) {
+    if (tool) asked.set(tool.messageID, [...(asked.get(tool.messageID) ?? []), tool.callID]);
+  }
   const aside = session.revert ? live.rows.findIndex((row) => row.id === session.revert.messageID) : -1;
   const rows = store.rows;
   const last = rows.at(-1)?.id;
@@ -107,7 +111,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     if (!body) return html`<article class=${`message message-${one.role} message-coming`} style=${{ minHeight: `${guess(one)}px` }} aria-label="Loading"><p class="dim">${one.title ?? ""}</p></article>`;
     const index = place.position - 1;
     return html`<${Message} message=${body.message} held=${body.held} seq=${one.isNew ? 0 : one.seq} isLast=${one.id === last} isHidden=${one.hidden === true} isAside=${aside >= 0 && index >= aside && !isPast}
-      tools=${tools} position=${place.position} size=${place.size} />`;
+      asked=${asked.get(one.id)?.join(",") ?? ""} tools=${tools} position=${place.position} size=${place.size} />`;
   };
 
   const shownAnchor = useRef(null);
@@ -163,7 +167,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
 
   const waiting = live.state.permissions.length + live.state.questions.length;
   useEffect(() => {
-    document.title = `${isPast ? "As of " + at + ": " : ""}${waiting ? `(${waiting}) ` : ""}${session.title} · Turnkeeper`;
+    document.title = `${isPast ? "As of " + at + ": " : ""}${waiting ? `(${waiting}) ` : ""}${titled(session)} · Turnkeeper`;
   }, [waiting, session.title, isPast, at]);
 
   const setAside = aside >= 0 ? live.rows.length - aside : 0;
@@ -192,7 +196,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
           ${isPast
             ? html`<div class="past-dock"><span>This is the past; nothing here can change.</span><button class="primary" onClick=${() => fork(null)}>Fork from here</button></div>`
             : html`<${Asks} permissions=${live.state.permissions} questions=${live.state.questions} sessionId=${id} openSession=${open} />
-                ${session.revert && html`<p class="set-aside"><span>${plural(Math.max(setAside, 0), "message")} are set aside. The next prompt removes them.</span><button onClick=${redo}>Redo</button></p>`}
+                ${session.revert && html`<p class="set-aside"><span>${plural(setAside, "message")} ${setAside === 1 ? "is" : "are"} set aside. The next prompt removes what is set aside.</span><button onClick=${redo}>Redo</button></p>`}
                 <${Inbox} inbox=${live.state.inbox} takeBack=${takeBack} />
                 <${Composer} session=${session} status=${status} draft=${draft} onSent=${() => feed.current?.follow()} onStop=${stop} handle=${(one) => { composer.current = one; }} />`}
         </div>
@@ -239,12 +243,14 @@ const STATUS = { idle: "Resting", busy: "Running", retry: "Trying again" };
 function Header({ state, live, connection, isPast, rename, waiting, actions, openSide, isSideOpen }) {
   const { session, window: used } = state;
   const status = isPast ? state.status : live.state.status;
-  const word = waiting && !isPast ? "Waiting for you" : STATUS[status.type] ?? status.type;
-  const kind = waiting && !isPast ? "wait" : status.type;
+  const last = live.rows.at(-1);
+  const hasFailed = !isPast && status.type === "idle" && last?.error && last.error !== "MessageAbortedError";
+  const word = waiting && !isPast ? "Waiting for you" : hasFailed ? "Failed" : STATUS[status.type] ?? status.type;
+  const kind = waiting && !isPast ? "wait" : hasFailed ? "failed" : status.type;
   const summary = session.summary;
   return html`<header class="top">
-    <a class="back" href="/" aria-label="All sessions">‹ Sessions</a>
-    <h1><button class="title" onClick=${rename} title="Rename">${spelt(session.title)}</button></h1>
+    <a class="back" href="/" aria-label="All sessions">‹<span class="back-word"> Sessions</span></a>
+    <h1><button class="title" onClick=${rename} title="Rename">${titled(session)}</button></h1>
     <span class=${`state state-${kind}`}><span class="dot" aria-hidden="true"></span>${word}</span>
     <span class="top-figures">
       ${used && html`<span title="Context window, as the provider reported it">window ${Math.round((used.used / used.limit) * 100)}% <${Meter} value=${used.used / used.limit} label="Context window" /></span>`}
@@ -266,13 +272,14 @@ export function ConnectionState({ connection, live }) {
   return html`<span class="line line-bad" role="status">connection lost${live?.state ? `; complete up to event ${whole(live.state.seq)}` : ""} <${Ticking} since=${connection.since} /> <button class="link" onClick=${() => connection.retry()}>Try now</button></span>`;
 }
 
+const FAILED = { MessageAbortedError: "stopped", ProviderAuthError: "key refused", ContextOverflowError: "context window full", MessageOutputLengthError: "answer too long" };
 const OUTLINE_ROWS = 300; // As many prompts are listed at once.
 
 function OutlineList({ rows, show }) {
   const prompts = rows.filter((row) => row.role === "user" || row.role === "summary" || row.error);
   const [size, setSize] = useState(OUTLINE_ROWS);
   return html`${prompts.length > size && html`<button class="quiet" onClick=${() => setSize(size + OUTLINE_ROWS)}>Show ${plural(Math.min(OUTLINE_ROWS, prompts.length - size), "earlier prompt")}</button>`}
-    <ol>${prompts.slice(-size).map((row) => html`<li key=${row.id}><button class=${`outline-${row.error ? "error" : row.role}`} onClick=${() => show(row.id)}><span class="dim">${time(row.time)}</span> ${row.error ? `× ${row.error.replace("Message", "")}` : row.role === "summary" ? "◇ summary" : spelt(row.title ?? "") || "prompt"}</button></li>`)}</ol>`;
+    <ol>${prompts.slice(-size).map((row) => html`<li key=${row.id}><button class=${`outline-${row.error ? "error" : row.role}`} onClick=${() => show(row.id)}><span class="dim">${time(row.time)}</span> ${row.error ? `× ${FAILED[row.error] ?? "failed"}` : row.role === "summary" ? "◇ summary" : spelt(row.title ?? "") || "prompt"}</button></li>`)}</ol>`;
 }
 
 /** Says in words, and seldom, what others see. */

@@ -1,35 +1,28 @@
-// All sessions: what waits for the user, what runs, and the rest by project; with a search over titles and words.
+// All sessions: what waits for the user, what runs, and all by project, with children and forks below their session.
 import { html, useEffect, useRead, useState } from "./html.js";
 import { at, get, post } from "./api.js";
 import { ConnectionState } from "./session.js";
 import { Help, action } from "./keys.js";
+import { Hits } from "./hits.js";
 import { Problem } from "./pieces.js";
-import { ago, money, plural, shortPath, spelt } from "./format.js";
+import { ago, cents, plural, shortPath, spelt, titled, whole } from "./format.js";
 
 const PAGE = 60;
+const BELOW = 5; // As many children and forks of a session are listed at once.
 
 async function overview() {
-  const [answer, statuses, asks, here] = await Promise.all([
-    page(null),
-    get("/session/status"),
-    get("/tk/asks"),
-    get("/path"),
-  ]);
-  return { ...answer, statuses, asks, here };
+  const [page, asks, projects, here] = await Promise.all([older(null), get("/tk/asks"), get("/project"), get("/path")]);
+  return { ...page, asks, worktrees: new Map(projects.map((one) => [one.id, one.worktree])), here };
 }
 
-async function page(cursor) {
-  const answer = await fetch(at("/experimental/session", { roots: "true", limit: PAGE, cursor }));
-  if (!answer.ok) throw new Error(`The sessions cannot be listed (${answer.status}).`);
-  return { sessions: await answer.json(), older: answer.headers.get("x-next-cursor") };
-}
+const older = (cursor) => get(at("/tk/sessions", { limit: PAGE, cursor }));
 
 export function SessionsPage({ connection, go }) {
   const read = useRead(overview, []);
-  const [more, setMore] = useState([]);
-  const [older, setOlder] = useState(null);
+  const [more, setMore] = useState({ items: [], older: undefined });
   const [words, setWords] = useState("");
   const [hasHelp, setHelp] = useState(false);
+  const [problem, setProblem] = useState(null);
   useEffect(() => {
     document.title = "Turnkeeper";
     let timer = null;
@@ -40,7 +33,6 @@ export function SessionsPage({ connection, go }) {
     });
     return () => { clearTimeout(timer); stop(); };
   }, []);
-  useEffect(() => setOlder(read.value?.older ?? null), [read.value?.older]);
   useEffect(() => {
     const pressed = (event) => {
       const name = action(event);
@@ -51,41 +43,79 @@ export function SessionsPage({ connection, go }) {
     return () => document.removeEventListener("keydown", pressed);
   }, []);
   const found = read.value;
-  const sessions = found ? [...found.sessions, ...more] : [];
+  // A session that was used meanwhile is on the first page, too.
+  const listed = found ? [...new Map([...more.items, ...found.items].map((one) => [one.id, one])).values()] : [];
+  const sessions = listed.sort((one, other) => other.updated - one.updated);
   const asks = found ? [...found.asks.permissions, ...found.asks.questions] : [];
+  const cursor = more.older === undefined ? found?.older : more.older;
+  const showOlder = async () => {
+    try {
+      const next = await older(cursor);
+      setMore({ items: [...more.items, ...next.items], older: next.older ?? null });
+      setProblem(null);
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const isSearch = words.trim().length > 1;
   return html`<div class="home">
     <header class="top"><h1 class="brand"><span class="brand-mark" aria-hidden="true"></span>Turnkeeper</h1>
-      <form class="search" role="search" onSubmit=${(event) => event.preventDefault()}><input type="search" placeholder="Search titles and everything that was said" aria-label="Search sessions" value=${words} onInput=${(event) => setWords(event.target.value)} /></form>
+      <form class="search" role="search" onSubmit=${(event) => event.preventDefault()}><input type="search" placeholder="Search titles and words" aria-label="Search titles and everything that was said" value=${words} onInput=${(event) => setWords(event.target.value)} /></form>
       ${asks.length > 0 && html`<span class="state state-wait"><span class="dot" aria-hidden="true"></span>${asks.length} waiting</span>`}
       <${ConnectionState} connection=${connection} /></header>
     <main class="list">
       ${read.error && html`<${Problem} error=${read.error} again=${read.again} />`}
       ${!found && !read.error && html`<p class="empty">Reading the sessions.</p>`}
-      ${found && words.trim().length > 1 && html`<${Hits} words=${words} sessions=${sessions} go=${go} />`}
-      ${found && words.trim().length <= 1 && html`<${Groups} found=${found} sessions=${sessions} asks=${asks} go=${go} />
-        ${older && html`<button class="more" onClick=${async () => { const next = await page(older); setMore([...more, ...next.sessions]); setOlder(next.older); }}>Show older sessions</button>`}`}
+      ${found && isSearch && html`<${Hits} words=${words} />`}
+      ${found && !isSearch && html`<${Groups} found=${found} sessions=${sessions} asks=${asks} go=${go} />
+        ${problem && html`<${Problem} error=${problem} />`}
+        ${cursor && html`<button class="more" onClick=${showOlder}>Show older sessions</button>`}`}
     </main>
     ${hasHelp && html`<${Help} onClose=${() => setHelp(false)} />`}
   </div>`;
 }
 
+/** Sessions as trees: children below their parent, forks below their origin. The newest family comes first. */
+export function families(sessions) {
+  const nodes = new Map(sessions.map((one) => [one.id, { session: one, below: [], above: null }]));
+  const top = (node) => (node.above ? top(node.above) : node);
+  for (const node of nodes.values()) {
+    const above = nodes.get(node.session.parentID) ?? nodes.get(node.session.originID);
+    if (!above || top(above) === node) continue; // An imported session may name itself.
+    node.above = above;
+    above.below.push(node);
+  }
+  return [...new Set([...nodes.values()].map(top))];
+}
+
 function Groups({ found, sessions, asks, go }) {
-  const waiting = new Map();
-  for (const ask of asks) waiting.set(ask.sessionID, ask);
+  const waiting = new Map(asks.map((ask) => [ask.sessionID, ask]));
   const known = new Map(sessions.map((one) => [one.id, one]));
-  const running = sessions.filter((one) => found.statuses[one.id] && !waiting.has(one.id));
+  const running = sessions.filter((one) => one.status.type !== "idle" && !waiting.has(one.id));
   const projects = new Map();
-  for (const one of sessions) {
-    const key = one.project?.id === "global" || !one.project ? one.directory : one.project.worktree;
-    projects.set(key, [...(projects.get(key) ?? []), one]);
+  for (const family of families(sessions)) {
+    const { session } = family;
+    const worktree = session.projectID === "global" ? null : found.worktrees.get(session.projectID);
+    const key = worktree ?? session.directory;
+    projects.set(key, [...(projects.get(key) ?? []), family]);
   }
   if (!projects.has(found.here.worktree) && !projects.has(found.here.directory)) projects.set(found.here.directory, []);
   return html`
-    ${waiting.size > 0 && html`<section class="group group-wait" aria-label="Needs you"><h2>Needs you</h2><ul>${[...waiting].map(([id, ask]) => html`<${Row} key=${id} session=${known.get(id) ?? { id, title: "A child session", cost: 0, time: {} }} status="wait"
-      note=${ask.permission ? `${ask.permission}: ${ask.metadata?.command ?? ask.patterns.join(", ")}` : ask.questions?.[0]?.question} />`)}</ul></section>`}
-    ${running.length > 0 && html`<section class="group" aria-label="Running"><h2>Running</h2><ul>${running.map((one) => html`<${Row} key=${one.id} session=${one} status="busy" />`)}</ul></section>`}
+    ${waiting.size > 0 && html`<section class="group group-wait" aria-label="Needs you"><h2>Needs you</h2><ul>${[...waiting].map(([id, ask]) => html`<li key=${id}><${Row} session=${known.get(id) ?? { id, title: "A session that is not listed", cost: 0 }} isWaiting parent=${known.get(known.get(id)?.parentID)}
+      note=${ask.permission ? `${ask.permission}: ${ask.metadata?.command ?? ask.patterns.join(", ")}` : ask.questions?.[0]?.question} /></li>`)}</ul></section>`}
+    ${running.length > 0 && html`<section class="group" aria-label="Running"><h2>Running</h2><ul>${running.map((one) => html`<li key=${one.id}><${Row} session=${one} parent=${known.get(one.parentID)} /></li>`)}</ul></section>`}
     ${[...projects].map(([directory, some]) => html`<section class="group" key=${directory} aria-label=${directory}><h2><span title=${directory}>${spelt(shortPath(directory))}</span><${New} directory=${directory} go=${go} /></h2>
-      ${some.length ? html`<ul>${some.map((one) => html`<${Row} key=${one.id} session=${one} status=${waiting.has(one.id) ? "wait" : found.statuses[one.id] ? "busy" : "idle"} />`)}</ul>` : html`<p class="empty">No sessions here yet.</p>`}</section>`)}`;
+      ${some.length ? html`<ul>${some.map((one) => html`<${Branch} key=${one.session.id} node=${one} waiting=${waiting} />`)}</ul>` : html`<p class="empty">No sessions here yet.</p>`}</section>`)}`;
+}
+
+/** A session with what is below it. */
+function Branch({ node, waiting }) {
+  const [size, setSize] = useState(BELOW);
+  const { session, below } = node;
+  const rest = below.length - size;
+  return html`<li><${Row} session=${session} isWaiting=${waiting.has(session.id)} />
+    ${below.length > 0 && html`<ul class="below" aria-label=${`Children and forks of ${session.title}`}>${below.slice(0, size).map((one) => html`<${Branch} key=${one.session.id} node=${one} waiting=${waiting} />`)}
+      ${rest > 0 && html`<li><button class="quiet" onClick=${() => setSize(below.length)}>Show ${whole(rest)} more</button></li>`}</ul>`}</li>`;
 }
 
 function New({ directory, go }) {
@@ -100,24 +130,23 @@ function New({ directory, go }) {
   return html`<button class="quiet" onClick=${create} aria-label=${`New session in ${directory}`}>New session</button>${error && html`<${Problem} error=${error} />`}`;
 }
 
-const WORDS = { wait: "waiting for you", busy: "running", idle: "" };
-
-function Row({ session, status, note }) {
-  const { summary } = session;
-  return html`<li class=${`row row-${status}`}><a href=${`/s/${session.id}`}>
-    <span class="dot" aria-hidden="true"></span>
-    <span class="row-title">${spelt(session.title)}${note && html`<span class="row-note">${spelt(note).slice(0, 160)}</span>`}</span>
-    ${WORDS[status] && html`<span class="row-status">${WORDS[status]}</span>`}
-    <span class="row-figures">${summary?.files ? html`<span>${plural(summary.files, "file")} <span class="plus">+${summary.additions}</span> <span class="minus">−${summary.deletions}</span></span>` : ""}<span class="row-cost">${money(session.cost)}</span>
-      <time>${session.time.updated ? ago(session.time.updated) : ""}</time></span></a></li>`;
+function condition(session, isWaiting) {
+  if (isWaiting) return ["wait", "waiting for you"];
+  if (session.status && session.status.type !== "idle") return session.status.type === "retry" ? ["wait", "trying again"] : ["busy", "running"];
+  return session.failure ? ["failed", "failed"] : ["idle", ""];
 }
 
-function Hits({ words, sessions }) {
-  const read = useRead(() => get(at("/tk/search", { words, limit: 60 })), [words]);
-  const named = sessions.filter((one) => one.title.toLowerCase().includes(words.trim().toLowerCase()));
-  return html`${named.length > 0 && html`<section class="group" aria-label="Titles"><h2>Titles</h2><ul>${named.map((one) => html`<${Row} key=${one.id} session=${one} status="idle" />`)}</ul></section>`}
-    <section class="group" aria-label="Words"><h2>Words</h2>
-      ${read.error && html`<p class="empty">${read.error.message}</p>`}
-      ${read.value && !read.value.some((hit) => hit.messageID) && html`<p class="empty">Nobody said that.</p>`}
-      <ul>${(read.value ?? []).filter((hit) => hit.messageID).map((hit, nth) => html`<li class="row" key=${nth}><a href=${`/s/${hit.sessionID}#m-${hit.messageID}`}><span class="tag">${hit.role === "user" ? "You" : hit.role}</span><span class="row-title">${spelt(hit.snippet)}<span class="row-note">${spelt(hit.title)}</span></span></a></li>`)}</ul></section>`;
+function Row({ session, isWaiting, parent, note }) {
+  const [kind, word] = condition(session, isWaiting);
+  const { summary } = session;
+  const said = note ?? (kind === "failed" ? session.failure : null);
+  const total = session.totalCost ?? session.cost;
+  return html`<a class=${`row row-${kind}`} href=${`/s/${session.id}`}>
+    <span class="dot" aria-hidden="true"></span>
+    <span class="row-title">${session.parentID ? html`<span class="tag">child</span> ` : session.originID ? html`<span class="tag">fork${session.originSeq ? ` at ${session.originSeq}` : ""}</span> ` : ""}${titled(session)}
+      ${parent && html`<span class="row-note">of ${titled(parent)}</span>`}${said && html`<span class="row-note">${spelt(said).slice(0, 160)}</span>`}</span>
+    <span class="row-figures">${word && html`<span class="row-status">${word}</span>`}
+      ${summary?.files ? html`<span class="row-files">${plural(summary.files, "file")} <span class="plus">+${summary.additions}</span> <span class="minus">−${summary.deletions}</span></span>` : ""}
+      <span class="row-cost" title=${total > session.cost ? `${cents(session.cost)} without its child sessions` : null}>${cents(total)}</span>
+      <time>${session.updated ? ago(session.updated) : ""}</time></span></a>`;
 }

@@ -35,7 +35,7 @@ export function Undo({ sessionId, messageId, aside, onClose, onDone }) {
     ${error && html`<${Problem} error=${error} />`}
     ${!plan && !error && html`<p class="dim">Looking at the files. Nothing is changed yet.</p>`}
     ${plan && html`
-      <p>${plural(aside, "message")} are set aside. Redo brings them back, and the files with them.</p>
+      <p>${plural(aside, "message")} ${aside === 1 ? "is" : "are"} set aside. Redo brings everything back, and the files with it.</p>
       ${files.length
         ? html`<table class="figures undo"><caption>Files</caption><thead><tr><th scope="col">File</th><th scope="col">It would be</th></tr></thead>
             <tbody>${files.map((file) => html`<tr key=${file.file} class=${`undo-${file.kind}`}><td><code>${spelt(file.file)}</code></td><td>${WORDS[file.kind]}${file.reason ? html`<br /><span class="dim">${spelt(file.reason)}</span>` : ""}</td></tr>`)}</tbody></table>`

@@ -1,5 +1,8 @@
 """What the full screen does, driven without a terminal: the real application on a real store."""
 
+import gc
+import warnings
+
 import anyio
 from screen_pilot import driven
 from textual.widgets import Input, OptionList, Static
@@ -9,6 +12,7 @@ from turnkeeper.app import Turnkeeper
 from turnkeeper.cli.chat.tui.ask_card import AskCard
 from turnkeeper.cli.chat.tui.conversation import MESSAGES, ScreenConversation
 from turnkeeper.cli.chat.tui.dialogs import Agreement, Page, Picker
+from turnkeeper.cli.chat.tui.prompt_box import PromptBox
 from turnkeeper.cli.chat.tui.transcript_view import Row
 from turnkeeper.model.event import MessageRecorded
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
@@ -28,6 +32,17 @@ async def test_a_prompt_is_answered_and_drawn(shop: Shop) -> None:
         rows = list(seen.screen.view.query(Row))
         assert [row.entry.id for row in rows] == list(seen.desk.transcript.entries)
         assert [one.kind for one in seen.desk.transcript.entries.values()].count("call") == 1
+
+
+async def test_a_completion_that_the_next_key_replaces_leaves_no_warning(shop: Shop) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        async with driven(shop) as seen:
+            for before in ("@t", "@ti", "@tid"):
+                seen.screen.on_prompt_box_wanted(PromptBox.Wanted(before))
+            await seen.pilot.pause()
+        gc.collect()
+    assert [str(one.message) for one in found if "never awaited" in str(one.message)] == []
 
 
 async def test_a_text_is_drawn_block_by_block(shop: Shop) -> None:

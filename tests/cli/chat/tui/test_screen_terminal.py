@@ -8,6 +8,7 @@ import termios
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 
+from chat_pane import chat_pane
 from cli_store import command, tk
 from clients import DEADLINE_S
 from pane import Pane
@@ -251,3 +252,29 @@ def test_the_program_ends_with_its_terminal(shop: Shop) -> None:
         with suppress(ProcessLookupError):
             os.kill(process_id, signal.SIGKILL)
         os.waitpid(process_id, 0)
+
+
+def test_the_list_of_keys_fits_a_small_terminal_and_says_how_to_leave_it(shop: Shop) -> None:
+    with chat_pane(shop, "chat", "-n", size=(80, 24)) as at:
+        at.shows(IDLE)
+        at.presses("F1")
+        shown = at.shows("keys and commands", "Esc leaves")
+        # A second line of a text stands below the first one, not below the key.
+        assert all(line[5:].startswith((" ", "…")) or len(line[5:].split("  ")) > 1 for line in dialog(shown))
+
+
+def dialog(screen: str) -> list[str]:
+    """The lines of a dialog between its borders."""
+    return [line.split("│")[1] for line in screen.splitlines() if line.count("│") >= 2]
+
+
+def test_a_call_that_is_asked_about_waits_and_a_session_without_a_title_is_new(shop: Shop, opens: Opens) -> None:
+    shop.configure(permission={"edit": "ask"})
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        says(at, "replace `100` with `60` in tides.py")
+        shown = at.shows("WAITING FOR YOU", "y once", r"± edit tides.py  waiting for you", r"running \d+ s  waiting")
+        assert "New session - 2" not in shown
+        at.presses("n")
+        at.hides("waiting for you")
+        at.shows(IDLE)

@@ -81,12 +81,10 @@ class ScreenConversation(Conversation):
         if found is None:
             return
         self.note(found.said)
-        if found.how == "elsewhere":
-            return
         if found.how == "ask" and not await self.place.confirms((found.said,), "Go on with it now?"):
             self.note("It stays as it is until your next prompt.")
             return
-        self.start(beginning.going_on(self.tk, self.session))
+        self.start(await beginning.going_on(self.tk, self.session))
         self._on_screen = None  # The turn may have begun before: its beginning is read when it has ended.
 
     def start(self, work: Callable[[], Awaitable[Outcome]], *, shows_summary: bool = False) -> None:

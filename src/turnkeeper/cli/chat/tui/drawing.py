@@ -49,13 +49,13 @@ def _thought(entry: Entry, screen: Screen) -> Text:
 
 def _call(entry: Entry, part: ToolPart, screen: Screen) -> Text:
     if not entry.is_settled:
-        return _running(part, screen)
+        return _running(part, screen, is_asked=entry.is_asked)
     return Text("\n").join(Text.from_ansi(line) for line in call_lines(screen, part, whole=entry.is_whole))
 
 
-def _running(part: ToolPart, screen: Screen) -> Text:
-    state, about, lines = part.state, "", []
-    if isinstance(state, ToolRunning):
+def _running(part: ToolPart, screen: Screen, *, is_asked: bool) -> Text:
+    state, about, lines = part.state, "waiting for you" if is_asked else "", []
+    if not is_asked and isinstance(state, ToolRunning):
         seconds = time.time() - state.time.start / 1000
         about = f"running {seconds:.0f} s" if seconds >= 1 else "running"
         output = state.metadata.get("output") if state.metadata else None

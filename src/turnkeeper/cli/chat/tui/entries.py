@@ -3,7 +3,7 @@
 Nothing here draws. The screen asks several times a second which entries have changed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -53,6 +53,8 @@ class Entry:
     """The complete paragraphs of a text, which are drawn once."""
     tail: str = ""
     """The rest of a text, which may still change."""
+    is_asked: bool = False
+    """Whether it is a call that waits for an answer of the user."""
 
 
 class Transcript(Display):
@@ -127,6 +129,13 @@ class Transcript(Display):
     def notice(self, text: str) -> None:
         """Show what is happening now, above the prompt."""
         self.notice_text = text
+
+    def mark_asked(self, call_ids: Set[str]) -> None:
+        """Mark the calls that wait for an answer of the user."""
+        for one in self.entries.values():
+            if one.part is not None and one.is_asked != (one.part.call_id in call_ids):
+                one.is_asked = not one.is_asked
+                self.changed.add(one.id)
 
     # Stored messages.
 

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -11,6 +12,7 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
+from textual.worker import WorkType
 
 from turnkeeper.cli.chat.history import TypedLines
 from turnkeeper.cli.chat.keys import Key, meaning
@@ -129,12 +131,23 @@ class SessionScreen(TextualScreen[None]):
         unseen = self.view.unseen if not self.view.is_following else 0
         notice = self._notice_text()
         doing = self._doing()
-        lines = (self.desk.facts, self.desk.state, doing, seconds, unseen, self.view.is_following, notice, width)
+        is_asked = bool(self._asks.waiting)
+        lines = (
+            self.desk.facts,
+            self.desk.state,
+            doing,
+            is_asked,
+            seconds,
+            unseen,
+            self.view.is_following,
+            notice,
+            width,
+        )
         if lines == self._lines:
             return
         self._lines = lines
         self._head.update(header(self.desk.facts, width))
-        self._foot.update(footer(self.desk.state, doing, seconds, width))
+        self._foot.update(footer(self.desk.state, "waiting for you" if is_asked else doing, seconds, width))
         if self._pill.display == self.view.is_following:
             self._pill.display = not self.view.is_following
             # Textual forgets where it was if the transcript scrolls at the same time, and would leave it on the screen.
@@ -170,6 +183,7 @@ class SessionScreen(TextualScreen[None]):
     # Requests.
 
     def _sync_asks(self) -> None:
+        self.desk.transcript.mark_asked({one.request.tool.call_id for one in self._asks.waiting})
         first = self._asks.waiting[0] if self._asks.waiting else None
         if (self._card.ask if self._card is not None else None) is first:
             return
@@ -220,7 +234,12 @@ class SessionScreen(TextualScreen[None]):
 
     def on_prompt_box_wanted(self, event: PromptBox.Wanted) -> None:
         """Complete what is typed."""
-        self.run_worker(self._complete(event.before), exclusive=True, group="complete")
+        self._work(partial(self._complete, event.before), "complete")
+
+    def _work(self, work: WorkType[None], group: str) -> None:
+        """Do something instead of what of its group goes on."""
+        # Not a coroutine: one that is replaced before it begins is never awaited, which Python complains about.
+        self.run_worker(work, exclusive=True, group=group)
 
     async def _complete(self, before: str) -> None:
         found = await self.desk.complete(before) if before.startswith("/") or "@" in before else []
@@ -258,7 +277,7 @@ class SessionScreen(TextualScreen[None]):
 
     def on_transcript_view_older_wanted(self, event: TranscriptView.OlderWanted) -> None:
         """Read older messages."""
-        self.run_worker(self.desk.guarded(self._older), exclusive=True, group="older")
+        self._work(partial(self.desk.guarded, self._older), "older")
 
     async def _older(self) -> None:
         await self.desk.load_older()
@@ -281,7 +300,8 @@ class SessionScreen(TextualScreen[None]):
 
     def action_keys(self) -> None:
         """Show the keys and the slash commands."""
-        screen = self._plain_screen(max(min(self.size.width - 12, 90), 20))
+        # As screen.tcss has it: 90 % of the width, less border, padding and scroll bar.
+        screen = self._plain_screen(max(min(self.size.width * 9 // 10, 100) - 6, 20))
         commands = [(f"/{one.name} {one.argument}".rstrip(), one.about) for one in sorted(self.desk.commands.values())]
         lines = [*explained(screen, [*KEYS, *MORE_KEYS]), "", *explained(screen, commands)]
         self.app.push_screen(Page("keys and commands", lines))

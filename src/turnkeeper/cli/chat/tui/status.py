@@ -6,6 +6,7 @@ from rich.text import Text
 
 from turnkeeper.cli.chat.keys import State, hints
 from turnkeeper.cli.screen import cells, money, one_line, shortened
+from turnkeeper.core.titles import is_default
 from turnkeeper.model.session import Session, Tokens
 
 GAP = " · "
@@ -32,7 +33,8 @@ def header(facts: Facts, width: int) -> Text:
     """Title, agent and model at the left; window, cost and changed lines at the right; as much as fits."""
     right = [part for part in (_window(facts), _cost(facts), _changes(facts)) if part is not None]
     ended = Text(GAP).join(right)
-    title = one_line(facts.session.title) if facts.session is not None else "new session"
+    session = facts.session
+    title = "new session" if session is None or is_default(session.title) else one_line(session.title)
     left = [title, facts.agent, facts.model]
     while len(left) > 1 and sum(map(cells, left)) + len(GAP) * (len(left) - 1) + 2 + ended.cell_len > width:
         left.pop(1 if len(left) == 3 else -1)  # The agent goes first, then the model.
