@@ -33,9 +33,9 @@ KEY = "\n".join(["-----BEGIN PRIVATE KEY-----", *KEY_LINES, "-----END PRIVATE KE
         ('os.environ["TIDE_SECRET"] = "Zq83hfkw02jf"', 'os.environ["TIDE_SECRET"] = "[password 1]"'),
         (
             "aws configure set aws_secret_access_key wJalrXUtnFEMI/K7MDENG/bPxRf",
-            "aws configure set aws_secret_access_key [api-key 1]",
+            "aws configure set aws_secret_access_key [password 1]",
         ),
-        ("my password is Zq83hfkw, keep it", "my password is [password 1] keep it"),
+        ("my password is Zq83hfkw, keep it", "my password is [password 1], keep it"),
         ("ada:$6$Zq83hfkw$" + "a1B2c3D4e5F6" * 4 + ":19000:0", "ada:[password 1]:19000:0"),
     ],
 )
@@ -63,6 +63,18 @@ def test_a_secret_is_masked_by_its_shape_or_its_place(text: str, masked: str) ->
         "<token>value</token> $1$2 and awk '{print $1$HOME}'",
         "the password is checked by the server",
         'if os.environ["TOKEN"] == "abc1":',
+        "password = input()",
+        "token: str",
+        'PASSWORD_FIELD = "password"',
+        "def login(user: str, password: str) -> Session:",
+        "self.password = password or config.password",
+        "password: the user must choose one",
+        "0b3a2f1e-8c1d-4f5a-9e2b-7c6d5e4f3a2b is the id of the run",
+        "session ses_e1995df35ffeC5tJtJvxK3UJYX, message msg_1e0ae1a21001G2fFEdyaa9jqSJ",
+        '"integrity": "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="',
+        "--hash=sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        "postgresql://USER@HOST/DATABASE",
     ],
 )
 def test_code_and_prose_are_left_alone(text: str) -> None:
@@ -92,6 +104,23 @@ def test_what_was_found_once_by_its_place_is_masked_wherever_it_occurs() -> None
     redactor.learn()
     assert [redactor.text(text) for text in texts] == ["it printed [password 1]", "DB_PASSWORD=[password 1]"]
     assert not redactor.has_news
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("it is ghp_a1B2c3D4e5F6g7H8\ni9J0k1L2m3N4o5P6q7R8", "it is [api-key 1]"),
+        ("token: glpat-a1B2\nc3D4e5F6g7H8i9J0", "token: [api-key 1]"),
+        ("ERROR_TOKEN = 58\nNEXT_TOKEN = 59", "ERROR_TOKEN = 58\nNEXT_TOKEN = 59"),
+    ],
+)
+def test_a_token_that_a_line_break_divides_is_masked_whole(text: str, masked: str) -> None:
+    assert Redactor().text(text) == masked
+
+
+def test_a_secret_among_colours_of_a_terminal_is_masked() -> None:
+    text = f"\x1b[32m+\x1b[m\x1b[32mDB_PASSWORD=Zq83hfkw\x1b[m \x1b[1m{GITHUB}\x1b[0m"
+    assert Redactor().text(text) == "\x1b[32m+\x1b[m\x1b[32mDB_PASSWORD=[password 1]\x1b[m \x1b[1m[api-key 1]\x1b[0m"
 
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -181,6 +210,16 @@ def test_a_masked_text_is_not_masked_again() -> None:
         "://" * 50_000,
         ("x" * 70 + "\n") * 5_000 + "PRIVATE KEY",
         "0:" * 100_000,
+        "a" * 1_000_000,
+        "=" * 1_000_000,
+        "QUJDRGVmZ2hpMTIz" * 62_500,
+        "password=" * 5_000,
+        "curl " * 20_000,
+        "token" * 40_000,
+        "auth " * 20_000,
+        "seed phrase " * 20_000,
+        "ghp_aaaaaaaaaaaa\nA1aaaaaaaaaaaaa" * 3_000,
+        "password" + " " * 500_000,
     ],
 )
 def test_a_long_text_is_read_in_the_time_limit_of_a_test(text: str) -> None:

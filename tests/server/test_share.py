@@ -1,5 +1,7 @@
 """Links to sessions: who may read what, live changes, and what a link never shows."""
 
+import ast
+import inspect
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,16 +15,18 @@ from turnkeeper.model.refusal import Forbidden, Invalid, NotFound
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.service import ServerOptions
 from turnkeeper.server.share.live import GONE, Shares, frames
+from turnkeeper.sessions import share
 from turnkeeper.sessions.share import hashed
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEADER = "x-share-secret"
+SAID = ("message", "part")
 
 
 @asynccontextmanager
 async def shared(directory: Path, **given: Any) -> AsyncIterator[tuple[Served, str, str, str]]:
     """A server with a shared session: the server, the session, the address and the secret of the link."""
-    provider = Scripted().says("I look.").then().says("Once more.")
+    provider = Scripted().says("I look.").then().says("Once more.").then().says("And again.")
     async with served(directory, provider, **given) as server:
         session = await server.session(title="Tide tables")
         await server.ask(session, f"the token is {TOKEN}; look at {directory}/tides.py")
@@ -251,3 +255,62 @@ async def test_the_report_comes_before_the_link(tmp_path: Path) -> None:
         report = await server.get(f"/tk/session/{session}/redactions")
         assert {one["kind"] for one in report["masked"]} >= {"api-key"}
         assert TOKEN not in json.dumps(report)
+
+
+async def test_a_change_redacts_only_what_has_changed(tmp_path: Path) -> None:
+    async with shared(tmp_path) as (server, session, _, secret):
+        opened = await server.service.part(Shares).open(session, secret)
+        before = await opened.view()
+        await server.stage.tk.rename(session, "Another title")
+        renamed = await opened.view()
+        assert renamed.title == "Another title"
+        assert len(before.items) > 4
+        assert [id(one) for one in renamed.items if one.type in SAID] == [
+            id(one) for one in before.items if one.type in SAID
+        ]
+        await server.ask(session, "the second prompt")
+        after = await opened.view()
+        assert len(after.articles) == len(before.articles) + 2
+        kept = {id(one) for one in after.items}
+        assert all(id(one) in kept for one in before.items if one.type in SAID)
+
+
+async def test_a_secret_that_is_found_later_is_masked_in_earlier_messages_and_the_others_are_kept(
+    tmp_path: Path,
+) -> None:
+    async with shared(tmp_path) as (server, session, _, secret):
+        await server.ask(session, "it printed quietharbour77lantern, what is that?")
+        opened = await server.service.part(Shares).open(session, secret)
+        before = await opened.view()
+        assert "quietharbour77lantern" in before.articles[2].html
+        await server.ask(session, "DB_PASSWORD=quietharbour77lantern")
+        after = await opened.view()
+        assert "quietharbour77lantern" not in "".join(one.html for one in after.articles)
+        assert after.articles[0] is before.articles[0]
+
+
+async def test_looking_and_exporting_leave_the_log_as_it_was(tmp_path: Path) -> None:
+    async with shared(tmp_path) as (server, session, _, secret):
+        tk = server.stage.tk
+        before = await tk.store.engine.read(session)
+        await tk.redactions(session)
+        assert [piece async for piece in tk.export(session, redact=True)]
+        assert [piece async for piece in tk.export_html(session)]
+        await data(server, session, secret)
+        assert await tk.store.engine.read(session) == before
+        assert TOKEN.encode() in b"".join(before)
+
+
+async def test_a_secret_keeps_its_mask_while_the_session_goes_on(tmp_path: Path) -> None:
+    async with shared(tmp_path) as (server, session, _, secret):
+        other = "ghp_" + "z9Y8x7W6v5U4t3S2r1Q0p9O8n7M6l5K4j3I2"
+        await server.ask(session, f"and now {other}, not {TOKEN}")
+        assert "and now [api-key 2], not [api-key 1]" in texts(await data(server, session, secret))
+
+
+def test_the_secret_of_a_link_is_compared_in_constant_time_only() -> None:
+    tree = ast.parse(inspect.getsource(share))
+    compared = [ast.unparse(one) for one in ast.walk(tree) if isinstance(one, ast.Compare)]
+    assert not [one for one in compared if "secret" in one.replace("secret_hash if", "")]
+    calls = [ast.unparse(one) for one in ast.walk(tree) if isinstance(one, ast.Call)]
+    assert [one for one in calls if one.startswith("compare_digest(hashed(secret), ")]

@@ -11,7 +11,7 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, answer_items, note, note_damaged, write
-from turnkeeper.cli.progress import progress
+from turnkeeper.cli.progress import progress, waiting
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
 from turnkeeper.model.refusal import Invalid, NotFound
 
@@ -117,7 +117,7 @@ async def _export_page(options: Options, id: str | None, html: str, *, redact: b
             async for piece in pieces:
                 write(piece)
             return note_damaged(damaged)
-        with progress("Exporting the session"):
+        with waiting("Exporting the session"):
             await write_file(pieces, target)
     done = {"sessions": 1, "output": str(target), "redacted": redact}
     how = "with secrets masked" if redact else "with nothing masked"

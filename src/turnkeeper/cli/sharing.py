@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,6 +13,7 @@ from turnkeeper.cli import names
 from turnkeeper.cli.failures import OK, UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import Confirms, answer, asked, note
+from turnkeeper.cli.progress import waiting
 from turnkeeper.cli.screen import Screen, harmless, plural, show
 from turnkeeper.core.sharing import EXPIRES_S
 from turnkeeper.model.refusal import Forbidden, NotFound
@@ -42,7 +44,9 @@ async def redactions(id: names.SessionName, /, *, options: Options) -> int:
       turnkeeper session redactions calm-otter
     """
     async with options.sessions(read_only=True) as tk:
-        report = await tk.redactions(await names.session(tk, id))
+        session_id = await names.session(tk, id)
+        with waiting("Looking for secrets"):
+            report = await tk.redactions(session_id)
     answer(options, report, lambda screen: report_lines(screen, report))
     return OK
 
@@ -140,12 +144,15 @@ async def share_one(
 
     Raises Forbidden without a yes.
     """
-    report = report_lines(Screen.of(sys.stderr), await tk.redactions(session_id))
+    with waiting("Looking for secrets") if confirms is None else nullcontext():  # A chat has the screen.
+        found = await tk.redactions(session_id)
+    report = report_lines(Screen.of(sys.stderr), found)
     if yes:
         show(report, to=sys.stderr)
     elif not await (confirms or partial(_asked, session_id))(report.split("\n"), "Make a public link to the rest?"):
         raise Forbidden("nothing was shared")
-    return await tk.share(session_id, include=include, expires_s=expires_s)
+    with waiting("Making the link") if confirms is None else nullcontext():
+        return await tk.share(session_id, include=include, expires_s=expires_s)
 
 
 async def _asked(session_id: str, lines: Sequence[str], question: str) -> bool:

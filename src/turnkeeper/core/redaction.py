@@ -8,6 +8,7 @@ before it. What is found once by its shape is masked by its value from then on, 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from html import escape
 from json import dumps
 from typing import Final
@@ -18,7 +19,9 @@ from turnkeeper.model.redaction import KnownSecret, MaskedKind, RedactionReport
 from turnkeeper.model.value import Json
 from turnkeeper.text.encoded_runs import runs
 from turnkeeper.text.secret_names import is_placeholder, is_secret_name
-from turnkeeper.text.secret_shapes import PASSWORD, Found, doubtful_in, shapes_in
+from turnkeeper.text.secret_shapes import doubtful_in, shapes_in
+from turnkeeper.text.shape import PASSWORD, Found
+from turnkeeper.text.value_index import BOUNDED_CHARS, ValueIndex
 
 USER, HOST, ENV_VALUE = "user", "host", "env-file"
 
@@ -26,8 +29,10 @@ DEPTH_MAX: Final = 3
 """How many encodings around each other are looked through."""
 LEARNT_CHARS_MIN: Final = 8
 """A shorter secret that was found by its place is masked there only: its value may be a common word."""
-BOUNDED_CHARS: Final = 12
-"""A known value that is shorter is masked only where it is a word of its own."""
+REMEMBERED_MAX: Final = 200_000
+"""Texts of which a redactor remembers the shapes. A session is read twice or more often: to learn, and to mask."""
+REMEMBERED_CHARS: Final = 64
+"""A longer text is remembered by its hash."""
 PLACES_MAX: Final = 50
 """Places of one kind that a report names; it counts all of them."""
 DOUBTFUL_MAX: Final = 50
@@ -38,7 +43,9 @@ _ENV_LINE: Final = re.compile(
     r"^([+-]?[ \t]*(?:\d+[:|\t][ \t]*)?(?:export[ \t]+)?[A-Za-z_]\w*[ \t]*=[ \t]*)([^\s#][^\r\n]*)$", re.M
 )
 _OTHER_HOME: Final = re.compile(r"(?P<before>/home/|/Users/|[A-Za-z]:\\+Users\\+)(?P<v>[A-Za-z0-9][\w.@-]{0,62})")
-_COMMON_HOMES: Final = frozenset({"user", "username", "runner", "ubuntu", "shared", "public", "default", "app", "node"})
+_COMMON_HOMES: Final = frozenset(
+    {"user", "username", "runner", "ubuntu", "shared", "public", "default", "app", "node", "me"}
+)
 
 _STRUCTURE: Final = (
     "id sessionID messageID parentID projectID partID callID type role providerID modelID mode agent tool status"
@@ -58,16 +65,30 @@ class Redactor:
         self._masks: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
         self._numbers: Counter[str] = Counter()
-        self._pattern, self._meant = self._compiled()
+        self._index = ValueIndex()
+        self._meant: dict[str, KnownSecret] = {}
+        for secret in sorted(self._known.values(), key=lambda one: -len(one.value)):
+            self._add(secret)
+        self._news: dict[str, str] = {}
+        self._shapes_of: dict[str | bytes, tuple[Found, ...]] = {}
+        self._clean: set[str] = set()
+        """Short texts without a secret: most texts of a session are names of fields and the like."""
         self._begin_report()
 
     def learn(self) -> None:
         """Mask what was found so far wherever it occurs from now on, and begin the report again."""
-        for value, kind in self._kinds.items():
-            if len(value) >= LEARNT_CHARS_MIN:
-                self._known.setdefault(value, KnownSecret(kind=kind, value=value))
-        self._pattern, self._meant = self._compiled()
+        for value, kind in sorted(self._news.items(), key=lambda one: -len(one[0])):
+            self._known[value] = KnownSecret(kind=kind, value=value)
+            self._add(self._known[value])
+        self._news.clear()
+        self._clean.clear()
         self._begin_report()
+
+    def _add(self, secret: KnownSecret) -> None:
+        for spelling in _spellings(secret):
+            if spelling not in self._meant:
+                self._meant[spelling] = secret
+                self._index.add(spelling)
 
     def _begin_report(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -78,7 +99,7 @@ class Redactor:
     @property
     def has_news(self) -> bool:
         """Whether something was found that is not yet known by its value."""
-        return any(len(value) >= LEARNT_CHARS_MIN and value not in self._known for value in self._kinds)
+        return bool(self._news)
 
     @property
     def used(self) -> list[KnownSecret]:
@@ -120,7 +141,11 @@ class Redactor:
 
     def text(self, text: str, place: str = "", *, is_env: bool = False) -> str:
         """A text with its secrets masked. ``is_env``: it may hold an ``.env`` file, whose values are all masked."""
+        if text in self._clean and not is_env:
+            return text
         [masked] = self.texts([text], place, is_env=is_env)
+        if masked == text and len(text) <= REMEMBERED_CHARS and len(self._clean) < REMEMBERED_MAX:
+            self._clean.add(text)
         return masked
 
     def texts(self, texts: Sequence[str], place: str = "", *, is_env: bool = False) -> list[str]:
@@ -165,23 +190,23 @@ class Redactor:
         yield from self._shapes(text)
 
     def _values(self, text: str) -> Iterator[Found]:
-        if self._pattern is not None:
-            for match in self._pattern.finditer(text):
-                yield Found(match.start(), match.end(), self._meant[match[0]].kind)
+        for start, value in self._index.find(text):
+            yield Found(start, start + len(value), self._meant[value].kind)
 
-    def _shapes(self, text: str) -> Iterator[Found]:
-        yield from shapes_in(text)
-        if "ome/" in text or "sers" in text:
-            for match in _OTHER_HOME.finditer(text):
-                if match["v"].lower() not in _COMMON_HOMES:
-                    yield Found(match.start("v"), match.end("v"), USER)
+    def _shapes(self, text: str) -> tuple[Found, ...]:
+        key = text if len(text) <= REMEMBERED_CHARS else sha256(text.encode("utf-8", "surrogatepass")).digest()
+        found = self._shapes_of.get(key)
+        if found is None:
+            if len(self._shapes_of) >= REMEMBERED_MAX:
+                self._shapes_of.clear()
+            found = self._shapes_of[key] = (*shapes_in(text), *_other_homes(text))
+        return found
 
     def _inside(self, decoded: str, is_text: bool, depth: int) -> str | None:
         """The kind of the first secret in what an encoded run stands for."""
         if not is_text:
-            match = self._pattern.search(decoded) if self._pattern is not None else None
-            secret = self._meant[match[0]] if match is not None else None
-            return secret.kind if secret is not None and len(secret.value) >= BOUNDED_CHARS else None
+            values = (self._meant[value] for _, value in self._index.find(decoded))
+            return next((one.kind for one in values if len(one.value) >= BOUNDED_CHARS), None)
         for found in self._plain(decoded):
             return found.kind
         if depth < DEPTH_MAX:
@@ -212,19 +237,17 @@ class Redactor:
             fixed = known.mask if known is not None else None
             self._masks[value] = fixed if fixed is not None else f"[{kind} {self._numbers[kind]}]"
             self._kinds[value] = kind
+            if len(value) >= LEARNT_CHARS_MIN and value not in self._known:
+                self._news[value] = kind
         return self._masks[value]
 
-    def _compiled(self) -> tuple[re.Pattern[str] | None, dict[str, KnownSecret]]:
-        """The pattern of all known values in all their spellings, the longest first, and what each stands for."""
-        meant: dict[str, KnownSecret] = {}
-        for secret in sorted(self._known.values(), key=lambda one: -len(one.value)):
-            for spelling in _spellings(secret):
-                meant.setdefault(spelling, secret)
-        patterns = [
-            rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])" if len(one) < BOUNDED_CHARS else re.escape(one)
-            for one in sorted(meant, key=len, reverse=True)
-        ]
-        return (re.compile("|".join(patterns)) if patterns else None), meant
+
+def _other_homes(text: str) -> Iterator[Found]:
+    """The names in paths of other homes."""
+    if "ome/" in text or "sers" in text:
+        for match in _OTHER_HOME.finditer(text):
+            if match["v"].lower() not in _COMMON_HOMES:
+                yield Found(match.start("v"), match.end("v"), USER)
 
 
 def _spellings(secret: KnownSecret) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from turnkeeper.text.secret_shapes import Found
+from turnkeeper.text.shape import Found
 
 _WORD: Final = re.compile(r"(?:[A-Z]?[a-z]+(?:-[a-z]+)*|[AI])[.,:;!?]*")
 """A plain word, as a sentence begins with it."""
@@ -39,6 +39,8 @@ def joined(text: str, found: Iterable[Found]) -> list[Span]:
 def overlapping(found: Iterable[Found]) -> Callable[[int, int], bool]:
     """Whether a piece of a text overlaps one of these."""
     merged = sorted((one.start, one.end) for one in found)
+    if not merged:
+        return lambda start, end: False
     starts = [start for start, _ in merged]
     furthest = list(accumulate((end for _, end in merged), max))
 

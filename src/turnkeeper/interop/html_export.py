@@ -9,6 +9,7 @@ from turnkeeper.interop import export, redacted
 from turnkeeper.interop.page.articles import Article, article
 from turnkeeper.interop.page.document import page
 from turnkeeper.interop.shown import shown
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.store.damaged import DamagedNames
 from turnkeeper.store.store import Store
 
@@ -24,10 +25,7 @@ async def chunks(
     info = redacted.session(redactor, info) if redactor is not None else info
     articles: list[Article] = []
     async for number, message in shown(store, session, damaged):
-        json = export.message_json(message)
-        if redactor is not None:
-            json = redacted.message(redactor, json, f"message {number}")
-        made = await to_thread.run_sync(article, json, f"message-{number}")
+        made = await to_thread.run_sync(_article, redactor, message, number)
         articles += [made] if made is not None else []
     state = await store.queries.state(session_id)
     masked = f"{redactor.report().count:,} places masked" if redactor is not None else "not redacted"
@@ -36,3 +34,10 @@ async def chunks(
     warning = RAW if redactor is None else None
     for piece in page(str(info["title"]), about, articles, footer, warning=warning):
         yield piece.encode("utf-8", "replace")
+
+
+def _article(redactor: Redactor | None, message: MessageWithParts, number: int) -> Article | None:
+    json = export.message_json(message)
+    if redactor is not None:
+        json = redacted.message(redactor, json, f"message {number}")
+    return article(json, f"message-{number}")

@@ -1,7 +1,6 @@
 """Redact sessions: the redactor of a session, which has read the whole of it, and the report of what it masks."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from anyio import to_thread
 
@@ -9,6 +8,7 @@ from turnkeeper.core.redaction import Redactor
 from turnkeeper.interop import export, html_export, redacted
 from turnkeeper.interop.export_all import RedactorOf
 from turnkeeper.interop.raw import plain
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.redaction import KnownSecret, RedactionReport
 from turnkeeper.store.damaged import DamagedNames
 from turnkeeper.store.store import Store
@@ -74,10 +74,16 @@ async def _read(store: Store, session_id: str, made: Redactor) -> None:
     session = await store.queries.session(session_id)
     redacted.session(made, export.session_json(session))
     number = 0
-    async for message in store.queries.stream(session_id, reverse=False, damaged=[]):
-        number += 1
-        json = export.message_json(message)
-        await to_thread.run_sync(partial(redacted.message, made, json, f"message {number}"))
+    async for messages in store.queries.walk(session_id, damaged=[]):
+        number += await to_thread.run_sync(_read_messages, made, messages, number)
     made.json(plain(await store.queries.todos(session_id)), "todos")
     for diff in await store.queries.diffs(session_id):
         made.json(plain(diff), "diffs")
+
+
+def _read_messages(made: Redactor, messages: Iterator[MessageWithParts], before: int) -> int:
+    """Redact messages that follow so many others, for what is found in them; how many they are."""
+    count = 0
+    for count, message in enumerate(messages, 1):
+        redacted.message(made, export.message_json(message), f"message {before + count}")
+    return count

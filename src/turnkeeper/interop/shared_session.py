@@ -1,9 +1,9 @@
 """SharedSession: what a link shows at this moment, redacted. Messages that have not changed are not redacted again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import anyio
 from anyio import to_thread
@@ -11,13 +11,17 @@ from anyio import to_thread
 from turnkeeper.core.redaction import Redactor
 from turnkeeper.interop import export, redacted, redacting
 from turnkeeper.interop.page.articles import Article, article
-from turnkeeper.interop.raw import RawObject, plain
+from turnkeeper.interop.raw import plain
 from turnkeeper.interop.share_items import bounded, message_item, part_item, session_item
 from turnkeeper.interop.shown import shown
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.session import Session
 from turnkeeper.model.share import HostedShare
 from turnkeeper.model.value import encode
 from turnkeeper.store.store import Store
+
+AT_ONCE: Final = 200
+"""Messages that a thread redacts before others may have it."""
 
 
 class Item(NamedTuple):
@@ -34,7 +38,7 @@ class Item(NamedTuple):
 
 
 class SharedMessage(NamedTuple):
-    """A message as it is shown, and what it was made from."""
+    """A message as it is shown, and the hash of what it was made from."""
 
     source: bytes
     items: tuple[Item, ...]
@@ -75,39 +79,55 @@ class SharedSession:
         view = await self._shown(session, self._redactor, seq)
         if self._redactor.has_news:  # A secret that was found only now may also stand in earlier messages.
             self._redactor.learn()
-            self._messages.clear()
-            view = await self._shown(session, self._redactor, seq)
+            view = await self._shown(session, self._redactor, seq, has_learnt=True)
         return view
 
-    async def _shown(self, session: Session, mask: Redactor, seq: int) -> SharedView:
+    async def _shown(self, session: Session, mask: Redactor, seq: int, *, has_learnt: bool = False) -> SharedView:
         include = self.hosted.include
         info = redacted.session(mask, session_item(export.session_json(session), include))
-        items = [Item("session", "session", info)]
-        articles: list[Article] = []
+        history = [one async for one in shown(self._store, session, [])]
         kept: dict[str, SharedMessage] = {}
-        async for number, message in shown(self._store, session, []):
-            json = export.message_json(message)
-            source, before = encode(json), self._messages.get(message.info.id)
-            if before is None or before.source != source:
-                before = await to_thread.run_sync(partial(self._message, mask, json, source, f"message {number}"))
-            kept[message.info.id] = before
-            items += before.items
-            articles += [before.article] if before.article is not None else []
+        for begin in range(0, len(history), AT_ONCE):
+            some = history[begin : begin + AT_ONCE]
+            kept |= await to_thread.run_sync(partial(self._redacted, mask, some, has_learnt=has_learnt))
         self._messages = kept
+        items = [Item("session", "session", info), *(item for one in kept.values() for item in one.items)]
         if "diffs" in include:
             diffs = mask.json(plain(await self._store.queries.diffs(session.id)), "diffs")
             items.append(Item("session_diff", "session_diff", diffs))
         if "todos" in include:
             todos = mask.json(plain(await self._store.queries.todos(session.id)), "todos")
             items.append(Item("todo", "todo", todos))
-        return SharedView(seq, str(info.get("title", "")), tuple(items), tuple(articles))
+        articles = tuple(one.article for one in kept.values() if one.article is not None)
+        return SharedView(seq, str(info.get("title", "")), tuple(items), articles)
 
-    def _message(self, mask: Redactor, json: RawObject, source: bytes, place: str) -> SharedMessage:
-        include = self.hosted.include
+    def _redacted(
+        self, mask: Redactor, some: Sequence[tuple[int, MessageWithParts]], *, has_learnt: bool
+    ) -> dict[str, SharedMessage]:
+        """Messages as they are shown. Those that have not changed are kept, unless the redactor has learnt more."""
+        made: dict[str, SharedMessage] = {}
+        for number, message in some:
+            source, before = sha256(encode(message)).digest(), self._messages.get(message.info.id)
+            is_same = before is not None and before.source == source and not has_learnt
+            made[message.info.id] = (
+                before
+                if is_same and before is not None
+                else self._message(mask, message, source, before, f"message {number}")
+            )
+        return made
+
+    def _message(
+        self, mask: Redactor, message: MessageWithParts, source: bytes, before: SharedMessage | None, place: str
+    ) -> SharedMessage:
+        include, json = self.hosted.include, export.message_json(message)
         chosen = [part for one in json["parts"] if (part := part_item(one, include)) is not None]
         made = redacted.message(mask, {"info": message_item(json["info"], include), "parts": chosen}, place)
         made["parts"] = [bounded(part, include) for part in made["parts"]]
         info = made["info"]
-        items = [Item(f"message/{info['id']}", "message", info)]
-        items += [Item(f"part/{info['id']}/{part['id']}", "part", part) for part in made["parts"]]
-        return SharedMessage(source, tuple(items), article(made, str(info["id"])))
+        items = (
+            Item(f"message/{info['id']}", "message", info),
+            *(Item(f"part/{info['id']}/{part['id']}", "part", part) for part in made["parts"]),
+        )
+        if before is not None and before.items == items:
+            return SharedMessage(source, items, before.article)
+        return SharedMessage(source, items, article(made, str(info["id"])))

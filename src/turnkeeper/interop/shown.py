@@ -14,7 +14,7 @@ async def shown(
 ) -> AsyncIterator[tuple[int, MessageWithParts]]:
     """The messages in order, each with its number in the history."""
     number, revert = 0, session.revert
-    async for message in store.queries.stream(session.id, reverse=False, damaged=damaged):
+    async for message in _history(store, session.id, damaged):
         number += 1
         is_last = revert is not None and message.info.id == revert.message_id
         if is_last and revert is not None and not revert.keeps_message:
@@ -26,3 +26,9 @@ async def shown(
             yield number, message
         if is_last:
             return
+
+
+async def _history(store: Store, session_id: str, damaged: DamagedNames | None) -> AsyncIterator[MessageWithParts]:
+    async for messages in store.queries.walk(session_id, damaged=damaged):
+        for message in messages:
+            yield message

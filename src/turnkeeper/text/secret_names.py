@@ -3,9 +3,13 @@
 import re
 from typing import Final
 
+_KEYS: Final = (
+    "api|access|auth|signing|encryption|session|account|private|secret|app|application|admin|licen[sc]e|deploy|master"
+    "|service|storage|preshared|subscription|ingest|hmac|root|server|shared[_-]?access|unseal|write|account"
+)
 _WORDS: Final = (
-    r"api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|credentials?|private[_-]?key"
-    r"|auth[_-]?key|signing[_-]?key|encryption[_-]?key|session[_-]?key|account[_-]?key|connection[_-]?string"
+    rf"(?:{_KEYS})[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|credentials?|connection[_-]?string|secret_key_base"
+    r"|(?:auth|nonce|secure|logged_in)_salt|private key|private_key_id"
 )
 _END: Final = r"(?:[_-]?(?:key|value|hash|base64|b64|old|new|prod|dev|\d{1,3}))?"
 
@@ -26,10 +30,11 @@ _LINE: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r"[A-Za-z]{1,20}|\d{1,7}|[\d.]{1,12}|(?:true|false|null|none|yes|no|on|off)", re.I)
 _PLACEHOLDER: Final = re.compile(
-    r"(?:<.*>?|\[.*|\$.*|%.*|\{.*|x{3,}.*|\*{3,}.*|\.{3,}.*|-{3,}.*|.*(?:your|example|placeholder|change[_-]?me|dummy|redacted|todo)"
-    r".*|none|null|nil|true|false|undefined|string|str|secret|password|passwd|token|key)",
+    r"(?:<.*>?|\[.*|\$.*|%.*|\{.*|x{3,}.*|\*{3,}.*|\.{3,}.*|-{3,}.*"
+    r"|none|null|nil|true|false|undefined|string|str|secret|password|passwd|token|key)",
     re.I | re.S,
 )
+_STANDS_FOR_ANOTHER: Final = re.compile(r"your|example|placeholder|change[_-]?me|dummy|redacted|todo", re.I)
 
 SHORT: Final = 6
 """A value of an ``.env`` file with fewer characters is masked only under a secret name."""
@@ -48,7 +53,8 @@ def is_secret_variable(name: str) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether a value stands for one that is not there: ``<token>``, ``$TOKEN``, ``changeme``."""
-    return not value.strip() or _PLACEHOLDER.fullmatch(value.strip()) is not None
+    value = value.strip()
+    return not value or _PLACEHOLDER.fullmatch(value) is not None or _STANDS_FOR_ANOTHER.search(value) is not None
 
 
 def env_values(text: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ from turnkeeper.workspace import auth, paths
 from turnkeeper.workspace.auth import ApiKey, AuthFile, Credential, OAuth, WellKnown
 
 CREDENTIAL, ENV_VALUE, USER, HOST, HOME, DIRECTORY = "credential", "env-file", "user", "host", "home", "directory"
+EMAIL: Final = "email"
 
 VALUE_CHARS_MIN: Final = 8
 """A shorter value of an environment variable is no credential."""
@@ -23,6 +25,8 @@ ENV_FILE_BYTES_MAX: Final = 256 * 1024
 DIRECTORIES_MAX: Final = 5_000
 """Directories of a workspace in which ``.env`` files are looked for."""
 DEPTH_MAX: Final = 6
+
+_EMAIL: Final = re.compile(r"^[ \t]*email[ \t]*=[ \t]*\"?([^\s\"@]+@[^\s\"@]+)", re.M | re.I)
 
 _SKIPPED_NAMES: Final = ".git node_modules .venv venv __pycache__ .tox .mypy_cache dist build target vendor"
 _SKIPPED: Final = frozenset(_SKIPPED_NAMES.split())
@@ -47,6 +51,7 @@ def _all(environ: Mapping[str, str], directory: str) -> Iterator[KnownSecret]:
         yield KnownSecret(kind=ENV_VALUE, value=value)
     yield from _places(environ, directory)
     yield from _names(environ)
+    yield from _git_user(environ, directory)
 
 
 def _credentials(environ: Mapping[str, str]) -> Iterator[Credential]:
@@ -101,11 +106,22 @@ def _names(environ: Mapping[str, str]) -> Iterator[KnownSecret]:
     with suppress(KeyError):
         entry = pwd.getpwuid(os.getuid())
         users |= {entry.pw_name, entry.pw_gecos.partition(",")[0]}
-    host = socket.gethostname()
-    for kind, names in ((USER, users), (HOST, {host, host.partition(".")[0]})):
+    hosts = {socket.gethostname(), environ.get("HOSTNAME", "")}
+    hosts |= {host.partition(".")[0] for host in hosts}
+    for kind, names in ((USER, users), (HOST, hosts)):
         for name in sorted(names):
             if len(name) >= NAME_CHARS_MIN and name.lower() not in _COMMON_NAMES:
                 yield KnownSecret(kind=kind, value=name)
+
+
+def _git_user(environ: Mapping[str, str], directory: str) -> Iterator[KnownSecret]:
+    """The address of the user in the settings of git, which each commit shows."""
+    home = Path(environ.get("HOME") or "/")
+    settings = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    files = [home / ".gitconfig", settings / "git/config", Path(directory, ".git/config")]
+    found = {match[1] for file in files for match in _EMAIL.finditer(_read(file))}
+    found |= {environ.get(f"GIT_{who}_EMAIL", "") for who in ("AUTHOR", "COMMITTER")} | {environ.get("EMAIL", "")}
+    yield from (KnownSecret(kind=EMAIL, value=one) for one in sorted(found) if "@" in one)
 
 
 def _is_text(value: str) -> bool:
