@@ -244,6 +244,19 @@ def test_a_long_diff_is_cut_and_hunks_are_set_apart() -> None:
     assert counts(patch) == (2, 2)
 
 
+def test_a_diff_of_several_files_names_them_and_counts_no_names() -> None:
+    patch = diff("a.sql", "-- old\nx\n", "x\n").patch + diff("b.sql", "", "-- new\n++ y\n").patch
+    assert list(patch_lines(Screen(), patch)) == [
+        "      ▸ a.sql",
+        "    1 - -- old",
+        "    1   x",
+        "      ▸ b.sql",
+        "    1 + -- new",
+        "    2 + ++ y",
+    ]
+    assert counts(patch) == (2, 1)
+
+
 @pytest.mark.parametrize(("patch", "found"), [("", (0, 0)), ("nonsense\n+x", (0, 0)), (PATCH, (1, 1))])
 def test_lines_that_a_diff_adds_and_deletes_are_counted(patch: str, found: tuple[int, int]) -> None:
     assert counts(patch) == found

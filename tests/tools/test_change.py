@@ -8,6 +8,7 @@ import anyio
 import pytest
 from desk import Desk
 
+from turnkeeper.cli.part_lines import counts
 from turnkeeper.tools.tool import ToolFailure
 
 
@@ -315,9 +316,10 @@ async def test_a_patch_adds_updates_moves_and_deletes(desk: Desk) -> None:
     assert kinds == [
         ("d/new.py", "add", 2, 0),
         ("a.py", "update", 1, 1),
-        ("b.py", "move", 1, 0),
+        ("b.py", "move", 1, 1),
         ("c.py", "delete", 0, 1),
     ]
+    assert counts(str(output.metadata["diff"])) == (4, 3)
 
 
 async def test_a_patch_of_which_one_file_does_not_fit_changes_nothing(desk: Desk) -> None:

@@ -34,7 +34,8 @@ ICONS: Mapping[str, str] = {
     "todowrite": "☰",
 }
 OTHER_ICON = "•"
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_FILE = "▸"
 
 
 def call_lines(screen: Screen, part: ToolPart, *, whole: bool = False) -> Iterator[str]:
@@ -168,6 +169,8 @@ def _quoted(screen: Screen, text: str, *styles: str, lines_max: int = OUTPUT_LIN
 def patch_lines(screen: Screen, patch: str, *, lines_max: int = PATCH_LINES) -> Iterator[str]:
     """A unified diff with line numbers and colours, cut after ``lines_max`` lines."""
     shown = list(_numbered(patch))
+    if sum(mark == _FILE for _, mark, _ in shown) == 1:  # The title has its name.
+        shown = [line for line in shown if line[1] != _FILE]
     digits = max((len(number) for number, _, _ in shown), default=1)
     room = min(screen.width or WIDTH, WIDTH) - digits - 8
     for number, mark, text in shown[:lines_max]:
@@ -185,24 +188,33 @@ def counts(patch: str) -> tuple[int, int]:
 
 
 def _numbered(patch: str) -> Iterator[tuple[str, str, str]]:
-    """Number, mark and text of each line, with a line of dots between hunks."""
-    old = new = 0
+    """Number, mark and text of each line of a patch, with a line of dots between the hunks of a file.
+
+    Before each file is a line with its name and the mark ``_FILE``. A hunk says how long it is, so a deleted line that
+    begins with ``-- `` is not taken for the name of a file.
+    """
+    old = new = old_left = new_left = 0
+    has_hunk = False
     for line in patch.split("\n"):
-        if found := _HUNK.match(line):
-            if new:
-                yield "", "⋮", ""
-            old, new = int(found[1]), int(found[2])
-        elif not new and not old:
-            continue  # The file names, which the title has.
+        if old_left <= 0 and new_left <= 0:
+            if found := _HUNK.match(line):
+                if has_hunk:
+                    yield "", "⋮", ""
+                has_hunk = True
+                old, new = int(found[1]), int(found[3])
+                old_left, new_left = int(found[2] or 1), int(found[4] or 1)
+            elif line.startswith("+++ "):
+                has_hunk = False
+                yield "", _FILE, line[4:]
         elif line.startswith("+"):
             yield str(new), "+", line[1:]
-            new += 1
+            new, new_left = new + 1, new_left - 1
         elif line.startswith("-"):
             yield str(old), "-", line[1:]
-            old += 1
+            old, old_left = old + 1, old_left - 1
         elif line.startswith(" "):
             yield str(new), " ", line[1:]
-            old, new = old + 1, new + 1
+            old, new, old_left, new_left = old + 1, new + 1, old_left - 1, new_left - 1
 
 
 def source_lines(part: TextPart) -> list[str]:

@@ -192,6 +192,7 @@ def _told(path: Path, errors: Sequence[Diagnostic]) -> str:
 
 
 async def _metadata(changes: Sequence[FileChange], context: ToolContext, is_patch: bool) -> JsonObject:
+    changes = _with_moves(changes)
     size = sum(len(one.before or b"") + len(one.after or b"") for one in changes)
     compared = [(one, shown(one.path, context)) for one in changes]
     some = _all_shown(compared) if size <= SHORT_BYTES else await to_thread.run_sync(_all_shown, compared)
@@ -200,10 +201,20 @@ async def _metadata(changes: Sequence[FileChange], context: ToolContext, is_patc
         counted = {"additions": one.additions, "deletions": one.deletions}
         filediff = {"file": one.name, "patch": one.patch, **counted}
         return {"filepath": str(one.change.path), "diff": one.patch, "filediff": filediff}
-    moved = {one.change.moved_from for one in some}
-    listed = [_listed(one, context) for one in some if one.change.path not in moved]
     whole = bound("".join(one.patch for one in some), lines_max=DIFF_LINES_MAX, bytes_max=DIFF_BYTES_MAX).text
+    listed = [_listed(one, context) for one in some]
     return {"filepath": ", ".join(one.name for one in some), "diff": whole, "files": listed}
+
+
+def _with_moves(changes: Sequence[FileChange]) -> list[FileChange]:
+    """A file that moved as one change from what it held at its old path, instead of a deletion and a new file."""
+    moved = {one.moved_from for one in changes}
+    gone = {one.path: one.before for one in changes if one.path in moved and one.after is None}
+    return [
+        one._replace(before=gone[one.moved_from]) if one.moved_from in gone and one.before is None else one
+        for one in changes
+        if one.path not in gone
+    ]
 
 
 def _listed(one: _Shown, context: ToolContext) -> JsonObject:
