@@ -12,7 +12,7 @@ from leak_places import PLACES
 
 from turnkeeper.app import Turnkeeper, open_store
 from turnkeeper.model.todo import Todo
-from turnkeeper.server.share.live import frames
+from turnkeeper.server.share.live import GONE, frames
 
 SEED, COUNT = 2026, 1_200
 ALL = ("messages", "tools", "diffs", "todos", "reasoning", "outputs", "files", "usage")
@@ -71,15 +71,16 @@ async def _doors(tk: Turnkeeper, session_id: str) -> AsyncIterator[tuple[str, st
     yield "page", _seen(await _joined(tk.export_html(session_id)))
     link = await tk.share(session_id, include=ALL)
     yield "link as JSON", _strings(list(await tk.shared(link.id, link.secret)))
-    stream = frames(tk.store, await tk.open_share(link.id, link.secret), _never)
-    first = json.loads((await anext(stream))[len("data: ") :])
-    await stream.aclose()
+    opened = await tk.open_share(link.id, link.secret)
+
+    async def withdraw(_: float) -> None:
+        await tk.unshare(session_id)
+
+    told = [frame async for frame in frames(tk.store, opened, withdraw)]
+    assert told[1:] == [GONE]
+    first = json.loads(told[0][len("data: ") :])
     yield "link as a page", _seen("\n".join([first["title"], *first["changed"].values()]))
     yield "report", str(link.report)
-
-
-async def _never(_: float) -> None:
-    raise AssertionError("only the first frame is read")
 
 
 async def _joined(pieces: AsyncIterator[bytes]) -> str:

@@ -5,7 +5,7 @@ from typing import Final
 
 _KEYS: Final = (
     "api|access|auth|signing|encryption|session|account|private|secret|app|application|admin|licen[sc]e|deploy|master"
-    "|service|storage|preshared|subscription|ingest|hmac|root|server|shared[_-]?access|unseal|write|account"
+    "|service|storage|preshared|subscription|hmac|root|server|shared[_-]?access|unseal|write"
 )
 _WORDS: Final = (
     rf"(?:{_KEYS})[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|credentials?|connection[_-]?string|secret_key_base"
