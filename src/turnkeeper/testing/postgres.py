@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -34,6 +33,13 @@ _READY, _LOG = "ready", "log"
 _IN_USE: Final = "is still in use"
 _FOLLOWS: Final = "follows="
 _STANDBY: Final = "standby"
+_WAIT_FOR_STANDBY: Final = f"""DO $$ BEGIN
+    FOR look IN 1..{int(DEADLINE_S / LOOK_S)} LOOP
+        IF EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync') THEN RETURN; END IF;
+        PERFORM pg_sleep({LOOK_S});
+    END LOOP;
+    RAISE 'the standby does not follow';
+END $$"""
 # What is lost in a power cut does not matter here; everything else is as in production.
 _SETTINGS: Final = {
     "listen_addresses": "",
@@ -105,12 +111,7 @@ class OwnCluster(Cluster):
         with own_cluster(follows=self.directory) as following:
             self.query(f"ALTER SYSTEM SET synchronous_standby_names = '{_STANDBY}'")
             self.query("SELECT pg_reload_conf()")
-            for _ in range(int(DEADLINE_S / LOOK_S)):
-                if self.query("SELECT sync_state FROM pg_stat_replication") == "sync":
-                    break
-                time.sleep(LOOK_S)
-            else:
-                raise RuntimeError("the standby does not follow")
+            self.query(_WAIT_FOR_STANDBY)
             yield following
 
     def promote(self) -> None:
