@@ -47,6 +47,16 @@ def test_a_worker_says_that_it_is_ready_is_listed_and_goes_when_told(tmp_path: P
             started.kill()
 
 
+def test_a_server_that_runs_no_sessions_is_listed_from_its_start(tmp_path: Path) -> None:
+    words = command("serve", "--no-run", "--port", "0")
+    with subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE) as started:
+        try:
+            [host] = hosts(tmp_path)
+            assert (host["owner"]["pid"], host["role"], host["process"]) == (started.pid, "server", "runs")
+        finally:
+            started.kill()
+
+
 def test_the_status_of_a_store_that_nobody_uses_has_every_field(tmp_path: Path) -> None:
     queue = {"sessions": 0, "wakes": 0, "oldestMs": 0, "waiting": []}
     assert tk(tmp_path, "cluster", "status", "--json").json == {"hosts": [], "leases": [], "queue": queue}

@@ -8,7 +8,7 @@
 | in the background, stopped with its parent | is told nothing |
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing, suppress
 from typing import Protocol
 
@@ -162,6 +162,14 @@ class Children(msgspec.Struct, frozen=True):
         """The session that waits for a Child Session: its parent, or one above that has it go on."""
         callers = await self._callers(await self.store.queries.session(session_id))
         return callers[0].session.id if callers else None
+
+    async def run_ended(self, session_id: str, interrupted: Collection[str]) -> None:
+        """Report a session whose run has ended, if it is a Child Session; not to callers that are ``interrupted``."""
+        journal = self.store.journal
+        # A session never gets another parent, so an old view is good enough.
+        parent_id = (journal.cache.view(session_id) or await journal.view(session_id)).session.parent_id
+        if parent_id is not None:
+            await self.rested(session_id, lambda caller_id: caller_id not in interrupted)
 
     async def rested(self, session_id: str, is_wanted: Callable[[str], bool] = lambda _: True) -> None:
         """Report a Child Session that rests to those who want its result.

@@ -55,6 +55,13 @@ class DelegatingCoordinator(Coordinator):
             log.warning("no worker can be asked to run session %s: %s", session_id, error)
 
 
+async def delegate(wakes: Wakes, session_id: str, *, resume: bool) -> str:
+    """Have a worker run a session that may not be run here; what became of it."""
+    await wakes.post(session_id, resume=resume)
+    await wait_for_worker(wakes, session_id)
+    return "a worker has run it"
+
+
 async def wait_for_worker(wakes: Wakes, session_id: str) -> None:
     """Wait until no worker is asked to run the session any more."""
     while await wakes.waiting(session_id):  # noqa: ASYNC110 # Another process removes them.

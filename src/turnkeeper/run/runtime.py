@@ -33,7 +33,7 @@ from turnkeeper.run.children import Children, ChildSessions
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.delegating import new_coordinator, wait_for_worker
+from turnkeeper.run.delegating import delegate, new_coordinator
 from turnkeeper.run.directories import Directories
 from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
@@ -97,8 +97,8 @@ class Runtime:
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
         self.responders = settings.responders
         """Who answers requests to the user in this process."""
-        self._heart = new_heart(store, group, settings, stop=self._stop_run, interrupt=self.interrupt, wake=self.wake)
-        self.owner = self._heart.owner
+        self.heart = new_heart(store, group, settings, stop=self._stop_run, interrupt=self.interrupt, wake=self.wake)
+        self.owner = self.heart.owner
         """What the log names as the owner of the sessions that are run here."""
         self._interrupted: set[str] = set()
         self._histories = Histories(store)
@@ -109,7 +109,7 @@ class Runtime:
         self.reverts = Reverts(store, self._histories, self._repository)
         self._drain = self._new_drain(publish)
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
-        self.wakes = new_wakes(store, self._heart.host.label_of)
+        self.wakes = new_wakes(store, self.heart.host.label_of)
         self._coordinator = new_coordinator(group, self._run_drain, None if settings.runs else self.wakes)
         self._families = Families(store, self._coordinator, self._releases, self.children, self.jobs, self._interrupted)
         self._failover = self._new_failover()
@@ -143,7 +143,7 @@ class Runtime:
         taking_over = TakeOver(
             self._store,
             self._histories,
-            self._heart,
+            self.heart,
             lambda place: self.directories.catalog(place)[0],
             self.reverts,
             self.children,
@@ -177,7 +177,7 @@ class Runtime:
         return Drain(
             store,
             self._histories,
-            self._heart,
+            self.heart,
             Preparation(store, world, setup, settlements, boundary, fitter, changes, begun),
             OpenTurns(store, world, setup, settlements, changes, begun),
             Compaction(store, world, setup, settings.hooks),
@@ -198,8 +198,8 @@ class Runtime:
 
     def worker(self, concurrency: int) -> Worker:
         """What runs the sessions that other processes ask for."""
-        self._heart.announce("worker", concurrency)
-        return Worker(self.wakes, self._heart, self.run, concurrency)
+        self.heart.announce("worker", concurrency)
+        return Worker(self.wakes, self.heart, self.run, concurrency)
 
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run a session until it rests."""
@@ -214,23 +214,14 @@ class Runtime:
         except Elsewhere:
             if not self._settings.delegates:
                 raise
-            await self.wakes.post(session_id, resume=resume)
-            await wait_for_worker(self.wakes, session_id)
-            return "a worker has run it"
+            return await delegate(self.wakes, session_id, resume=resume)
         except BaseException:
             if session_id in self._interrupted:
                 with anyio.CancelScope(shield=True):
-                    await self._report(session_id)
+                    await self.children.run_ended(session_id, self._interrupted)
             raise
-        await self._report(session_id)
+        await self.children.run_ended(session_id, self._interrupted)
         return reason
-
-    async def _report(self, session_id: str) -> None:
-        journal = self._store.journal
-        # A session never gets another parent, so an old view is good enough.
-        parent_id = (journal.cache.view(session_id) or await journal.view(session_id)).session.parent_id
-        if parent_id is not None:
-            await self.children.rested(session_id, lambda caller_id: caller_id not in self._interrupted)
 
     async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]], *, commits: bool = True) -> Outcome:
         """Do something else than a turn as the owner of a session; prompts that come meanwhile are run after it.
@@ -306,7 +297,7 @@ class Runtime:
         await self._plugin_events.aclose()
         self.directories.close_tools()
         await self._releases.finish_all()
-        await self._heart.aclose()
+        await self.heart.aclose()
         await self._network.aclose()
 
     async def end_calls(self) -> None:

@@ -146,6 +146,8 @@ async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> 
     async with anyio.create_task_group() as group:
         if service.options.runs:
             group.start_soon(service.turnkeeper.watch_leases)
+        else:
+            service.turnkeeper.runtime.heart.announce("server")
         await service.turnkeeper.resume_taken_over(left)
 
 
