@@ -145,10 +145,7 @@ ENTRIES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "value"), [*OPENINGS, *ENTRIES])
-def test_what_is_given_to_open_is_refused_by_its_name(
-    name: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TURNKEEPER_DATA", str(tmp_path / "data"))
+def test_what_is_given_to_open_is_refused_by_its_name(name: str, value: Any, tmp_path: Path) -> None:
     given: Any = {"store": f"sqlite:{tmp_path / 'store.db'}", name: value}
     with pytest.raises((Invalid, TypeError), match=rf"\b{name.removesuffix('s')}"):
         turnkeeper.open(**given)

@@ -21,6 +21,7 @@ HEARD = {
     e.SessionArchived: {"session.updated"},
     e.SessionRestored: {"session.updated"},
     e.SessionMoved: {"session.updated"},
+    e.SourceFollowed: {"session.updated"},
     e.SessionShared: {"session.updated"},
     e.SessionUnshared: {"session.updated"},
     e.PermissionsSet: {"session.updated"},

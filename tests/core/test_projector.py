@@ -11,7 +11,7 @@ from turnkeeper.model.parts.base import Span
 from turnkeeper.model.permission import Reply, Rule
 from turnkeeper.model.question import QuestionReply
 from turnkeeper.model.restore import FileEdit, FileRestore, FileState
-from turnkeeper.model.session import Revert, SessionModel, Share, Summary
+from turnkeeper.model.session import ZERO_TOKENS, Revert, SessionModel, Share, Summary
 from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.model.todo import Todo
 from turnkeeper.testing.builders import (
@@ -80,6 +80,9 @@ def turned(view: SessionView, **changes: object) -> SessionView:
 ARCHIVED = settled(time=SESSION.time.but(archived=5))
 COMPACTING = settled(time=SESSION.time.but(compacting=5))
 THERE = {"project_id": "p2", "directory": "/d", "path": "s", "workspace_id": "wrk_1"}
+SOURCE = {"title": "Grown", "metadata": {"a": 1}, "agent": "plan", "model": MODEL, "summary": None}
+UPDATED, USED = NOW + 7, ZERO_TOKENS.but(input=3, output=2)
+FOLLOWED = settled(**SOURCE, cost=0.5, tokens=USED, time=SESSION.time.but(updated=UPDATED))
 ANEW = TEXT.but(text="Whole", seq=0)
 RAN = CALL.but(state=running(), seq=0)
 EPOCH = an_epoch()
@@ -94,6 +97,7 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
     (BARE, e.SessionArchived(at=5), ARCHIVED),
     (ARCHIVED, e.SessionRestored(), BARE),
     (BARE, e.SessionMoved(**THERE), active(**THERE)),
+    (BARE, e.SourceFollowed(updated=UPDATED, tokens=USED, cost=0.5, **SOURCE), FOLLOWED),
     (BARE, e.SessionShared(share=Share(url="u")), active(share=Share(url="u"))),
     (active(share=Share(url="u")), e.SessionUnshared(), active()),
     (BARE, e.PermissionsSet(rules=RULES), active(permission=RULES)),

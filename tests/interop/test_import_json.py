@@ -245,3 +245,14 @@ async def test_rules_of_an_imported_session_only_deny(tk: Turnkeeper, tmp_path: 
     report = await imported(tk, tmp_path, given)
     assert (await exported(tk, SESSION))["info"]["permission"] == [deny]
     assert [one.reason for one in report.skipped] == ["1 permission rules that do not deny"]
+
+
+@pytest.mark.parametrize("parents", [{"a": "ses_a"}, {"a": "ses_b", "b": "ses_a"}], ids=["one", "two"])
+async def test_sessions_that_are_their_own_ancestors_are_read_once(
+    tk: Turnkeeper, tmp_path: Path, parents: dict[str, str]
+) -> None:
+    await imported(tk, tmp_path, [a_session(name, a_text("Hi"), parentID=parent) for name, parent in parents.items()])
+    assert [one.id for one in await tk.children("ses_a", recursive=True)] == ["ses_b"] * (len(parents) - 1)
+    await tk.remove("ses_a")
+    with pytest.raises(NotFound):
+        await tk.get("ses_a")

@@ -16,7 +16,9 @@ async def origin(get: "Callable[[str], Awaitable[Session]]", session_id: str) ->
     """Which Child Session asks, and for which session it works in the end; nothing for a session without a parent."""
     try:
         session = root = await get(session_id)
-        while root.parent_id is not None:
+        seen = {session_id}
+        while root.parent_id is not None and root.parent_id not in seen:  # An imported one may be its own ancestor.
+            seen.add(root.parent_id)
             root = await get(root.parent_id)
     except NotFound:  # Removed meanwhile.
         return ""

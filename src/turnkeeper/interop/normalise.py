@@ -112,7 +112,7 @@ def _session_info(raw: RawSession) -> RawObject:
     info.update({name: default for name, default in defaults.items() if not isinstance(info.get(name), str)})
     info["cost"] = info["cost"] if shapes.is_number(info.get("cost")) else 0
     info["tokens"] = shapes.tokens(info.get("tokens"))
-    if not is_safe(info.get("parentID")):
+    if not is_safe(info.get("parentID")) or info["parentID"] == info.get("id"):
         info.pop("parentID", None)
     if isinstance(info.get("summary"), dict):
         info["summary"] = _summary(info["summary"], raw.diffs)

@@ -23,6 +23,12 @@ _CALL: Final = "tool call: "
 """How the names of the tasks of tool calls begin."""
 
 
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong first: callers know exceptions, not groups of them."""
+    first = group.exceptions[0]
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
+
+
 class CallTasks:
     """The tasks of tool calls. They outlive turns, and are waited for only a bounded time.
 

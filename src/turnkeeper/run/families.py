@@ -3,10 +3,10 @@
 import anyio
 import msgspec
 
+from turnkeeper.run.abandon import first_error
 from turnkeeper.run.children import Children
 from turnkeeper.run.coordinator import Coordinator, Outcome
 from turnkeeper.run.release import Releases
-from turnkeeper.run.settle import first_error
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.jobs import Jobs
 

@@ -1,6 +1,5 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
-import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
@@ -10,7 +9,6 @@ from typing import Final
 
 import anyio
 import msgspec
-from anyio import to_thread
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
@@ -22,7 +20,7 @@ from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import Event, PartRecorded, TodosSet
-from turnkeeper.model.parts import FilePart, Part, ToolPart
+from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.question import Question
@@ -32,7 +30,7 @@ from turnkeeper.outside_code import contained
 from turnkeeper.plugins import calls
 from turnkeeper.plugins.plugin_set import NONE as NO_PLUGINS
 from turnkeeper.plugins.plugin_set import PluginSet
-from turnkeeper.run.abandon import StartsTasks, run_or_abandon
+from turnkeeper.run.abandon import StartsTasks, first_error, run_or_abandon
 from turnkeeper.run.asking import Asking, WaitingCall
 from turnkeeper.run.call_requests import CallRequests
 from turnkeeper.run.discovery import Discovery
@@ -40,12 +38,11 @@ from turnkeeper.run.pen import Pen
 from turnkeeper.run.turn_snapshots import TurnSnapshots
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
-from turnkeeper.text.surrogates import clean, clean_object
+from turnkeeper.text.surrogates import clean_object
 from turnkeeper.tools.delegation import Delegation
-from turnkeeper.tools.output import BoundOutput, Bounds
+from turnkeeper.tools.output import Bounds, settled
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import (
-    Attachment,
     Denied,
     Interrupted,
     NoRecall,
@@ -57,8 +54,6 @@ from turnkeeper.tools.tool import (
 )
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
-
-log = logging.getLogger(__name__)
 
 BASH: Final = "bash"
 
@@ -119,9 +114,8 @@ class Settlement(msgspec.Struct):
 
     def expect(self, tool: str) -> None:
         """Prepare for a call that the model has begun to write."""
-        found = self.toolbox.find(tool)
-        if found is not None and found.prepare is not None:
-            self.tasks.start_soon(partial(_prepare, found.prepare), name=f"prepare {tool}")
+        if (prepare := self.toolbox.preparation(tool)) is not None:
+            self.tasks.start_soon(prepare, name=f"prepare {tool}")
 
     async def resume(self, parts: Iterable[ToolPart], waiting: Collection[ToolPart]) -> None:
         """Run the waiting calls of a turn again, from their beginning. ``parts`` are all its calls, in order."""
@@ -155,23 +149,7 @@ class Settlement(msgspec.Struct):
 
     def _snapshots_of(self, call: "_Call") -> AbstractAsyncContextManager[None]:
         """Encloses a call: with snapshots, if it may change files."""
-        if not call.may_write:
-            return nullcontext()
-        return self.snapshots.call(call.part.id, is_command=call.is_command)
-
-
-async def _prepare(prepare: Callable[[], None]) -> None:
-    try:
-        await to_thread.run_sync(prepare)
-    except Exception:
-        # The top of a background task: a tool may come from anywhere, and its call reports what is wrong.
-        log.exception("a tool could not prepare for its call")
-
-
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong first: callers know exceptions, not groups of them."""
-    first = group.exceptions[0]
-    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
+        return self.snapshots.call(call.part.id, is_command=call.is_command) if call.may_write else nullcontext()
 
 
 class _Call(WaitingCall):
@@ -249,7 +227,8 @@ class _Call(WaitingCall):
             context = msgspec.structs.replace(context, environ=environ)
         after = partial(plugged.result, given)
         bound = await turn.toolbox.run(part.tool, given, context, turn.bounds, after)
-        done = self._completed(bound, {"arguments": given, "changedBy": changed_by} if changed_by else {})
+        more = {"arguments": given, "changedBy": changed_by} if changed_by else {}
+        done = settled(part, bound, turn.mint, more)
         storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
         return done
 
@@ -295,15 +274,13 @@ class _Call(WaitingCall):
         self.restarts = False
 
     def _confine(self) -> Confinement | None:
-        turn = self._turn
-        return turn.confine(turn.rules, turn.asking.approvals())
+        return self._turn.confine(self._turn.rules, self._turn.asking.approvals())
 
     def _may(self, permission: str, patterns: Sequence[str]) -> bool:
         return isinstance(decide(self._turn.rules, permission, patterns, self._turn.asking.approvals()), Allow)
 
     def _refuse_denied(self, permission: str, patterns: Sequence[str]) -> None:
-        decision = decide(self._turn.rules, permission, patterns)
-        if isinstance(decision, Deny):
+        if isinstance(decision := decide(self._turn.rules, permission, patterns), Deny):
             raise Denied(decision)
 
     async def _ask(
@@ -346,27 +323,6 @@ class _Call(WaitingCall):
     def _check_open(self) -> None:
         if self._is_left:
             raise ToolFailure("The call was interrupted.")
-
-    def _completed(self, bound: BoundOutput, more: JsonObject) -> ToolState:
-        """The state of a call that succeeded. ``more`` is added to its metadata."""
-        output = bound.output
-        title, metadata = clean(output.title), clean_object({**output.metadata, **more})
-        return completed(self.part, self._now(), clean(output.output), title=title, metadata=metadata).but(
-            attachments=tuple(map(self._file, output.attachments)) or None,
-            withheld=tuple(map(self._file, bound.withheld)) or None,
-            output_paths=(bound.path,) if bound.path is not None else None,
-            full=bound.bounded.full,
-        )
-
-    def _file(self, file: Attachment) -> FilePart:
-        return FilePart(
-            id=self._turn.mint.part_id(),
-            session_id=self.part.session_id,
-            message_id=self.part.message_id,
-            mime=file.mime,
-            filename=file.filename,
-            url=file.url,
-        )
 
     def _failed(self, text: str, metadata: JsonObject) -> ToolState:
         return failed(self.part, self._now(), text, metadata)

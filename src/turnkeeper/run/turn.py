@@ -33,8 +33,9 @@ from turnkeeper.plugins.payloads import TextCompleteInput, TextCompleteOutput
 from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
+from turnkeeper.run.abandon import first_error
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.settle import Settlement, first_error
+from turnkeeper.run.settle import Settlement
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean
 

@@ -177,15 +177,18 @@ class SessionReader(DocumentReader):
     async def children(self, session_id: str, *, recursive: bool = False) -> list[Session]:
         """The Child Sessions of a session, newest activity first; with all descendants if ``recursive``."""
         found: list[Session] = []
-        pending = [session_id]
+        pending, seen = [session_id], {session_id}
         while pending:
             parent, after = pending.pop(0), None
             while True:
                 page = await self.sessions(keys.below(parent), lists={keys.UNLISTED: None}, after=after)
                 log_damaged(page.damaged)
-                found.extend(page.items)
+                # An imported session may be its own ancestor.
+                new = [child for child in page.items if child.id not in seen]
+                seen |= {child.id for child in new}
+                found += new
                 if recursive:
-                    pending.extend(child.id for child in page.items)
+                    pending += [child.id for child in new]
                 if (after := page.older) is None:
                     break
         return found

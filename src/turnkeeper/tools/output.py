@@ -8,7 +8,12 @@ from typing import NamedTuple, TypeAlias
 from turnkeeper.core.bounding import Bounded, TurnMedia, TurnShare, bound, count_lines, kept_hint
 from turnkeeper.core.handles import handle
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
-from turnkeeper.text.surrogates import clean
+from turnkeeper.core.settling import completed
+from turnkeeper.mint import Mint
+from turnkeeper.model.parts import FilePart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.value import JsonObject
+from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.tool import Attachment, ToolOutput
 
 log = logging.getLogger(__name__)
@@ -86,4 +91,27 @@ def _placeholder(file: Attachment) -> str:
     name = f"{clean(file.filename)} ({clean(file.mime)})" if file.filename else clean(file.mime)
     return (
         f"[{name} is left out: there are too many files, or they are too large. recall with handle {handle(file.url)}]"
+    )
+
+
+def settled(part: ToolPart, bound: BoundOutput, mint: Mint, more: JsonObject) -> ToolCompleted:
+    """The state of a call that has succeeded with an output. ``more`` is added to its metadata."""
+
+    def stored(file: Attachment) -> FilePart:
+        return FilePart(
+            id=mint.part_id(),
+            session_id=part.session_id,
+            message_id=part.message_id,
+            mime=file.mime,
+            filename=file.filename,
+            url=file.url,
+        )
+
+    output = bound.output
+    title, metadata = clean(output.title), clean_object({**output.metadata, **more})
+    return completed(part, mint.now(), clean(output.output), title=title, metadata=metadata).but(
+        attachments=tuple(map(stored, output.attachments)) or None,
+        withheld=tuple(map(stored, bound.withheld)) or None,
+        output_paths=(bound.path,) if bound.path is not None else None,
+        full=bound.bounded.full,
     )

@@ -1,11 +1,13 @@
 """Toolbox: the tools one agent may see in one turn, and how a call of the model finds its tool and runs."""
 
+import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Final
 
 import msgspec
+from anyio import to_thread
 
 from turnkeeper.core import permission
 from turnkeeper.core.child_rules import described_agents
@@ -17,6 +19,8 @@ from turnkeeper.tools import schema
 from turnkeeper.tools.invalid import explanation
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import AnyInput, AnyTool, ToolContext, ToolFailure, ToolOutput
+
+log = logging.getLogger(__name__)
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names of tools that every provider takes."""
@@ -64,6 +68,11 @@ class Toolbox:
                 and (model_id is None or tool.suits(model_id))
             )
         return known
+
+    def preparation(self, name: str) -> Callable[[], Coroutine[Any, Any, None]] | None:
+        """What a tool does as soon as the model begins to write a call of it, or None."""
+        tool = self.find(name)
+        return None if tool is None or tool.prepare is None else partial(_prepare, tool.prepare)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,3 +131,11 @@ def decode(tool: AnyTool, input: object) -> object:
         raise ToolFailure(
             f"The input for {tool.name} does not fit its schema:\n{violations}\nRewrite the input and call again."
         ) from violations
+
+
+async def _prepare(prepare: Callable[[], None]) -> None:
+    try:
+        await to_thread.run_sync(prepare)
+    except Exception:
+        # The top of a background task: a tool may come from anywhere, and its call reports what is wrong.
+        log.exception("a tool could not prepare for its call")
