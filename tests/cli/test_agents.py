@@ -133,9 +133,10 @@ def test_what_needs_trust_is_said_when_it_is_written(shop: Shop) -> None:
         (["x", "--color", "red"], "agent.x.color"),
         (["x", "--steps", "0"], "agent.x.steps"),
         (["x", "--model", "offline/nothing"], "models PROVIDER"),
+        (["mine", "--deny", "bsh"], "there is no tool or permission 'bsh'"),
     ],
 )
 def test_what_no_agent_can_be_is_refused_and_not_written(shop: Shop, words: list[str], reason: str) -> None:
     run = shop.process("agent", "create", *words)
     assert (run.returncode, reason in run.stderr) == (2, True)
-    assert not (shop.project / ".turnkeeper").exists()
+    assert not [*shop.project.rglob("*.md")]

@@ -1,6 +1,7 @@
 """``turnkeeper session delete`` of many: by age, by project, dry, and never what runs."""
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import time
@@ -92,7 +93,7 @@ def test_what_is_old_goes_with_its_children_and_what_has_an_active_child_stays(s
 def test_a_person_is_told_what_would_go(shop: Shop) -> None:
     ages = fill(shop)
     said = delete(shop, "--older-than", "2w", "--dry-run").out.splitlines()
-    assert said[0] == f"Would remove {ages.ancient.id}  Ancient"
+    assert said[0] == f"Would remove {ages.ancient.id}  Ancient  {shop.project}"
     assert len(said) == 4
 
 
@@ -107,6 +108,19 @@ def test_a_project_limits_it(shop: Shop, tmp_path: Path) -> None:
     done = delete(shop, "--project", str(other), "--yes", "--json").json
     assert [one["id"] for one in done["items"]] == [inside.id]
     assert removed(ages, delete(shop, "--project", str(shop.project), "--older-than", "9w", "--dry-run", "--json"))
+
+
+def test_a_directory_without_a_repository_stands_for_itself(shop: Shop, tmp_path: Path) -> None:
+    """All such directories share the project ``global``."""
+    fill(shop)
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    inside = api(shop.data, lambda opened: opened.create(title="In another directory", directory=other))
+    for place, given in ((other, "."), (other, str(other)), (tmp_path, "elsewhere")):
+        with contextlib.chdir(place):
+            gone = delete(shop, "--project", given, "--dry-run", "--json").json
+            listed = tk(shop.data, "session", "list", "--project", given, "--json").json
+        assert [one["id"] for answer in (gone, listed) for one in answer["items"]] == [inside.id, inside.id]
 
 
 def test_with_ids_the_limits_hold_for_these_and_what_does_not_fit_is_named(shop: Shop) -> None:

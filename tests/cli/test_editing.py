@@ -106,7 +106,7 @@ def test_delete_removes_the_children_too_and_names_them(data: Path, family: Fami
 
 def test_delete_tells_a_person_what_went(data: Path, family: Family) -> None:
     assert tk(data, "session", "delete", family.archived.id, "-y").out == (
-        f"Removed {family.archived.id}  An old idea\n"
+        f"Removed {family.archived.id}  An old idea  {family.archived.directory}\n"
     )
 
 

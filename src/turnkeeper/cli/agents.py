@@ -146,12 +146,27 @@ async def _write(
             no_terminal=f"{file} exists, and there is no terminal to ask on; add --yes to overwrite it",
             refused="nothing was written",
         )
+    before = file.read_bytes() if file.exists() else None
     files.write_whole(file, frontmatter.write(values, prompt).encode())
-    left_out = load(place.directory, place.worktree, options.environ).left_out.get(str(file), ())
+    try:
+        left_out = load(place.directory, place.worktree, options.environ).left_out.get(str(file), ())
+    except Invalid as error:
+        _put_back(file, before)
+        raise UsageError(f"nothing was written: {error}") from error
     value = {"name": name, "file": str(file), "leftOut": left_out}
     answer(options, value, lambda screen: f"Wrote {screen.path(str(file))}")
     if left_out and not options.json:
         note(f"Until you trust the project, these settings do not hold: {', '.join(left_out)} (`turnkeeper trust`)")
+
+
+def _put_back(file: Path, before: bytes | None) -> None:
+    """Undo a write of a file that makes the settings unusable."""
+    from turnkeeper.workspace import files
+
+    if before is None:
+        file.unlink()
+    else:
+        files.write_whole(file, before)
 
 
 async def _check(options: Options, name: str, values: "JsonObject") -> None:

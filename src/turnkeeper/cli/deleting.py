@@ -102,12 +102,12 @@ async def delete(
         raise UsageError("name the sessions to delete, or give --older-than or --project")
     before = int(time.time() * 1000) - older_than * 1000 if older_than is not None else None
     async with options.sessions(read_only=dry_run) as tk:
-        project_id = await names.project(tk, project) if project is not None else None
-        if len(ids) == 1 and before is None and project_id is None and not dry_run:
+        scope = await names.project(tk, project)
+        if len(ids) == 1 and before is None and project is None and not dry_run:
             removed = await _remove_one(tk, ids[0], is_sure=yes)
             _report(options, removed, [], dry_run=False)
             return OK
-        plan = await _plan(tk, ids, before, project_id)
+        plan = await _plan(tk, ids, before, scope)
         if plan.families and not dry_run and not yes:
             _ask([one.root for one in plan.families], sum(len(one.below) for one in plan.families))
         removed = plan.sessions if dry_run else await _remove(tk, plan)
@@ -139,17 +139,17 @@ async def _remove_one(tk: "Turnkeeper | Client", name: str, *, is_sure: bool) ->
     return await tk.remove(session_id)
 
 
-async def _plan(tk: "Turnkeeper | Client", ids: Sequence[str], before: int | None, project_id: str | None) -> _Plan:
+async def _plan(tk: "Turnkeeper | Client", ids: Sequence[str], before: int | None, scope: names.Scope) -> _Plan:
     """What is to be deleted, and what is not."""
     named = [await tk.get(await names.session(tk, one)) for one in ids]
     # Children go with their parents, so only those that are named are looked at by themselves.
-    found = named if ids else await _roots(tk, project_id)
+    found = named if ids else await _roots(tk, scope)
     plan = _Plan([], [])
     covered: set[str] = set()
     running = await _running(tk)
     for root in found:
         family = _Family(root, await tk.children(root.id, recursive=True))
-        if (reason := _misfit(family, before, project_id)) is not None:
+        if (reason := _misfit(family, before, scope)) is not None:
             if ids:
                 plan.skipped.append(Skipped(root, reason))
         elif reasons := [why for one in family.all if (why := await running(one)) is not None]:
@@ -162,18 +162,18 @@ async def _plan(tk: "Turnkeeper | Client", ids: Sequence[str], before: int | Non
     return _Plan(list(roots.values()), plan.skipped)
 
 
-async def _roots(tk: "Turnkeeper | Client", project_id: str | None) -> "list[Session]":
+async def _roots(tk: "Turnkeeper | Client", scope: names.Scope) -> "list[Session]":
     found: list[Session] = []
     after = None
     while True:
-        page = await tk.list(project_id=project_id, archived=True, limit=PAGE, after=after)
+        page = await tk.list(**scope._asdict(), archived=True, limit=PAGE, after=after)
         found += page.items
         if (after := page.older) is None:
             return found[::-1]
 
 
-def _misfit(family: _Family, before: int | None, project_id: str | None) -> str | None:
-    if project_id is not None and family.root.project_id != project_id:
+def _misfit(family: _Family, before: int | None, scope: names.Scope) -> str | None:
+    if not scope.has(family.root):
         return "it is of another project"
     if before is not None and family.updated >= before:
         return "it was active since"
@@ -230,4 +230,7 @@ def _ask(roots: "Sequence[Session]", children: int) -> None:
 
 
 def _lines(screen: Screen, verb: str, sessions: "Sequence[Session]") -> str:
-    return "\n".join(f"{verb} {screen.paint(one.id, 'cyan')}  {one_line(one.title)}" for one in sessions)
+    return "\n".join(
+        f"{verb} {screen.paint(one.id, 'cyan')}  {one_line(one.title)}  {screen.path(one.directory)}"
+        for one in sessions
+    )

@@ -51,9 +51,10 @@ async def list_sessions(
     from turnkeeper.mint import wall_clock
 
     async with options.sessions(read_only=True) as tk:
+        scope = await names.project(tk, project)
         page = await tk.list(
-            project_id=await names.project(tk, project) if project is not None else None,
-            directory=directory.expanduser().resolve() if directory is not None else None,
+            project_id=scope.project_id,
+            directory=directory.expanduser().resolve() if directory is not None else scope.directory,
             parent_id=await names.session(tk, parent) if parent is not None else None,
             roots=not all,
             archived=all,

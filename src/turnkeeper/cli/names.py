@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -78,14 +78,33 @@ async def message(tk: "Turnkeeper | Client", session_id: str, given: str) -> str
     return _only("message", given, found, found, f"`turnkeeper session messages {session_id}` shows them")
 
 
-async def project(tk: "Turnkeeper | Client", given: str) -> str:
-    """The id of the named project: by its id, a prefix of it, or a directory in it."""
-    if given in (".", "..", "~") or "/" in given:
-        from turnkeeper.workspace.project import identify
+class Scope(NamedTuple):
+    """The sessions of a project, or those of one directory."""
 
-        return (await identify(directory(given))).id
-    found = await _with_prefix(tk, ("project",), given, "")
-    return _only("project", given, found, found, "give the id `session show` prints, or a directory")
+    project_id: str | None = None
+    directory: Path | None = None
+
+    def has(self, session: "Session") -> bool:
+        """Whether it covers a session."""
+        if self.directory is not None:
+            return session.directory == str(self.directory)
+        return self.project_id in (None, session.project_id)
+
+
+async def project(tk: "Turnkeeper | Client", given: str | None) -> Scope:
+    """The sessions of a project that is named by its id, a prefix of it, or a directory in it.
+
+    A directory without a repository has no project: all such directories share one id. It stands for itself.
+    """
+    if given is None:
+        return Scope()
+    found = [] if given in (".", "..", "~") or "/" in given else await _with_prefix(tk, ("project",), given, "")
+    if found or not Path(given).expanduser().is_dir():
+        return Scope(_only("project", given, found, found, "give the id `session show` prints, or a directory"))
+    from turnkeeper.workspace.project import GLOBAL, identify
+
+    place = await identify(directory(given))
+    return Scope(directory=place.directory) if place.id == GLOBAL else Scope(place.id)
 
 
 def _only(kind: str, given: str, found: list[str], lines: list[str], advice: str) -> str:

@@ -18,6 +18,7 @@ from turnkeeper.server.app import App
 from turnkeeper.server.gate import is_loopback
 from turnkeeper.server.http_server import HttpServer, limits
 from turnkeeper.server.service import ServerOptions, Service
+from turnkeeper.store.engine import EngineError
 
 if TYPE_CHECKING:
     from turnkeeper.run.recover import Left
@@ -125,8 +126,11 @@ async def _follow_shares(service: Service) -> None:
     """Keep shares on other hosts up to date. A server without any asks its store once a second, and loads nothing."""
     while True:
         await anyio.sleep(SHARES_S)
-        if shared := await service.turnkeeper.store.queries.remote_shares():
-            await service.turnkeeper.remote_shares.send_all(shared)
+        try:
+            if shared := await service.turnkeeper.store.queries.remote_shares():
+                await service.turnkeeper.remote_shares.send_all(shared)
+        except EngineError as error:  # The store may come back; a server must not end because it is away.
+            log.warning("shares on other hosts could not be brought up to date: %s", error)
 
 
 async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> None:
