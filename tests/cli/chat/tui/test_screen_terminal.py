@@ -188,7 +188,7 @@ def test_calls_unfold_and_the_transcript_scrolls(shop: Shop, opens: Opens) -> No
         at.presses("k")
         at.shows("█ seq 1000 1040 printed")
         at.presses("k")
-        at.shows("█ ┊ 1 results")
+        at.shows("█ ┊ The result is in")
         at.presses("k")
         at.shows(r"█ \$ seq 1000 1040")
         at.presses("o")
