@@ -1,5 +1,7 @@
 """The fold: what each event does to a view, and what it refuses."""
 
+from typing import Any
+
 import pytest
 
 from turnkeeper.core.entry import KINDS, Damaged, Recorded
@@ -80,7 +82,7 @@ def turned(view: SessionView, **changes: object) -> SessionView:
 ARCHIVED = settled(time=SESSION.time.but(archived=5))
 COMPACTING = settled(time=SESSION.time.but(compacting=5))
 THERE = {"project_id": "p2", "directory": "/d", "path": "s", "workspace_id": "wrk_1"}
-SOURCE = {"title": "Grown", "metadata": {"a": 1}, "agent": "plan", "model": MODEL, "summary": None}
+SOURCE: dict[str, Any] = {"title": "Grown", "metadata": {"a": 1}, "agent": "plan", "model": MODEL, "summary": None}
 UPDATED, USED = NOW + 7, ZERO_TOKENS.but(input=3, output=2)
 FOLLOWED = settled(**SOURCE, cost=0.5, tokens=USED, time=SESSION.time.but(updated=UPDATED))
 ANEW = TEXT.but(text="Whole", seq=0)
