@@ -48,6 +48,18 @@ def declared(labels: Collection[str], *, only: bool) -> HostLabels:
     return HostLabels(labels=tuple(sorted({check_label(label) for label in labels})), only=only)
 
 
+def why_not_here(session_id: str, label: str | None, here: HostLabels) -> str:
+    """Why a host may not run a session, and what to do."""
+    if label is not None:
+        needs, worker, move = f"with label {label!r}", f"worker --label {label}", "--no-label"
+    else:
+        needs, worker, move = "for sessions without a label", "worker", f"--label {here.labels[0]}"
+    return (
+        f"session {session_id!r} is run by hosts {needs}, and this is none; start `turnkeeper {worker}` where it can "
+        f"be run and send prompts with `run --server URL`, or use `turnkeeper session move {session_id} {move}`"
+    )
+
+
 def why_no_host(label: str | None, workers: Collection[HostLabels]) -> str:
     """Why no worker takes a session; empty if one of these may."""
     if any(worker.runs(label) for worker in workers):
