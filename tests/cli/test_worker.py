@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import time
@@ -53,6 +54,7 @@ def test_a_server_that_runs_no_sessions_is_listed_from_its_start(tmp_path: Path)
         try:
             [host] = hosts(tmp_path)
             assert (host["owner"]["pid"], host["role"], host["process"]) == (started.pid, "server", "runs")
+            assert re.search(r"server +serves ", tk(tmp_path, "cluster", "status").out)
         finally:
             started.kill()
 
