@@ -211,4 +211,16 @@ async def test_a_label_is_set_at_the_start_kept_by_children_and_forks_and_change
                 await here.tk.create(label=label)
         with pytest.raises(Invalid, match="`move`"):
             await here.tk.update(session, lambda one: one.but(label="gpu"))
+        with pytest.raises(Invalid, match="`turnkeeper session move"):
+            await here.tk.update(session, lambda one: one.but(metadata={"label": "gpu"}))
         assert await here.is_sound(session)
+
+
+async def test_a_move_changes_the_label_that_metadata_says(tmp_path: Path) -> None:
+    async with stage(f"sqlite:{tmp_path}/store", tmp_path / "place", Scripted()) as here:
+        session = (await here.tk.create(metadata={"label": "gpu", "more": 1})).id
+        assert (await here.tk.move(session, label="eu")).metadata == {"label": "eu", "more": 1}
+        counted = await here.tk.update(session, lambda one: one.but(metadata={**(one.metadata or {}), "more": 2}))
+        assert (counted.label, counted.metadata) == ("eu", {"label": "eu", "more": 2})
+        assert (await here.tk.move(session, label="")).metadata == {"more": 2}
+        assert (await here.tk.move(session, label="eu")).metadata == {"more": 2}

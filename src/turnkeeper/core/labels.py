@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.value import Value
+from turnkeeper.model.value import JsonObject, Value
 
 LABEL_CHARS_MAX: Final = 32
 _LABEL: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LABEL_CHARS_MAX - 1}}}")
@@ -39,6 +39,23 @@ def check_label(label: object) -> str:
             f"{label!r:.80} cannot be a label; it has letters, digits, '.', '_' and '-', at most {LABEL_CHARS_MAX}"
         )
     return label
+
+
+def check_metadata(session_id: str, metadata: JsonObject, label: str | None) -> None:
+    """Raise Invalid if metadata says another label than that of its session."""
+    if "label" in metadata and metadata["label"] != label:
+        raise Invalid(
+            f"a session's label is not edited by its metadata, and {metadata['label']!r:.80} is another; "
+            f"`turnkeeper session move {session_id}` with --label or --no-label changes it"
+        )
+
+
+def moved_metadata(metadata: JsonObject | None, label: str | None) -> JsonObject | None:
+    """The metadata of a session that gets another label. What says the old one says the new one, or is removed."""
+    if metadata is None or "label" not in metadata:
+        return metadata
+    rest = {name: value for name, value in metadata.items() if name != "label"}
+    return {"label": label, **rest} if label is not None else rest
 
 
 def declared(labels: Collection[str], *, only: bool) -> HostLabels:
