@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
-from cli_store import command, environment, tk
+from cli_store import api, command, environment, process, tk
 
 from turnkeeper.app import look
 from turnkeeper.run.wakes import StoredWakes
@@ -53,6 +54,7 @@ def test_a_server_that_runs_no_sessions_is_listed_from_its_start(tmp_path: Path)
         try:
             [host] = hosts(tmp_path)
             assert (host["owner"]["pid"], host["role"], host["process"]) == (started.pid, "server", "runs")
+            assert re.search(r"server +serves ", tk(tmp_path, "cluster", "status").out)
         finally:
             started.kill()
 
@@ -75,6 +77,16 @@ def test_the_status_says_which_label_a_session_waits_for_and_a_move_changes_it(t
     for wrong in ([], ["--label", "eu", "--no-label"]):
         assert tk(tmp_path, "session", "move", made["id"], *wrong).code == 2
     assert tk(tmp_path, "worker", "--only-labels").code != 0
+
+
+def test_run_refuses_a_session_of_another_label_before_the_prompt_is_admitted(tmp_path: Path) -> None:
+    session = tk(tmp_path, "session", "create", "--label", "gpu", "--json").json["id"]
+    for words in (["hello"], ["/init"]):
+        done = process(tmp_path, "run", "-m", "offline/tk-1", "-s", session, *words, stdin=subprocess.DEVNULL)
+        assert done.returncode == 1
+        assert "`turnkeeper worker --label gpu`" in done.stderr
+    view = api(tmp_path, lambda opened: opened.store.journal.view(session))
+    assert (view.inbox, view.messages) == ((), 0)
 
 
 async def _wake(data: Path, session_id: str) -> None:

@@ -11,9 +11,11 @@ from turnkeeper.core.labels import declared
 from turnkeeper.core.lease import terms_of
 from turnkeeper.mint import Mint
 from turnkeeper.model.cluster import WaitReport
-from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.refusal import Elsewhere, Invalid
 from turnkeeper.model.status import IDLE
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.server.v2.prompting import PromptBody, PromptGiven
+from turnkeeper.server.v2.prompting import prompt as admit_v2
 from turnkeeper.store.job_queue import WithJobs
 from turnkeeper.testing.harness import StageOptions, stage
 
@@ -68,6 +70,46 @@ async def test_a_process_without_the_label_is_refused(tmp_path: Path) -> None:
         assert (outcome.kind, outcome.is_elsewhere) == ("refused", True)
         assert "is run by hosts with label 'gpu', and this is none" in outcome.reason
         assert await here.tk.status(session) == IDLE
+
+
+async def test_a_process_that_cannot_run_a_session_refuses_its_prompts_before_they_are_admitted(tmp_path: Path) -> None:
+    async with stage(f"sqlite:{tmp_path}/store", tmp_path / "place", Scripted()) as here:
+        session = await here.session(label="gpu")
+        said = f"`turnkeeper worker --label gpu`.*`run --server URL`.*`turnkeeper session move {session} --no-label`"
+        for send in (
+            lambda: here.tk.prompt(session, "go"),
+            lambda: here.tk.ask("go", session=session),
+            lambda: here.tk.ask("go", session=session, id="once"),
+            lambda: here.tk.command(session, "init"),
+            lambda: admit_v2(here.tk, session, PromptBody(prompt=PromptGiven(text="go"))),
+        ):
+            with pytest.raises(Elsewhere, match=said):
+                await send()
+        assert (await here.tk.store.journal.view(session)).inbox == ()
+        await here.tk.prompt(session, "go", resume=False)
+        assert len((await here.tk.store.journal.view(session)).inbox) == 1
+
+
+async def test_a_host_for_labels_only_refuses_prompts_of_sessions_without_one(tmp_path: Path) -> None:
+    only = StageOptions(labels=declared(["gpu"], only=True))
+    async with stage(f"sqlite:{tmp_path}/store", tmp_path / "place", Scripted(), only) as here:
+        session = await here.session()
+        with pytest.raises(Elsewhere, match=f"`turnkeeper worker`.*`turnkeeper session move {session} --label gpu`"):
+            await here.tk.prompt(session, "go")
+        assert (await here.tk.store.journal.view(session)).inbox == ()
+
+
+async def test_a_session_that_another_process_runs_takes_prompts_of_hosts_without_its_label(tmp_path: Path) -> None:
+    url, place = f"sqlite:{tmp_path}/store", tmp_path / "place"
+    async with (
+        stage(url, place, Scripted()) as plain,
+        stage(url, place, Scripted(), StageOptions(labels=GPU), mint=Mint.fixed(seed=2)) as labelled,
+    ):
+        session = await plain.session(label="gpu")
+        pen = await labelled.tk.runtime.heart.take(session)
+        await plain.tk.prompt(session, "and this")
+        assert len((await plain.tk.store.journal.view(session)).inbox) == 1
+        await pen.lay_down()
 
 
 async def test_what_a_dead_host_left_is_taken_over_by_hosts_with_its_label(tmp_path: Path) -> None:
@@ -169,4 +211,16 @@ async def test_a_label_is_set_at_the_start_kept_by_children_and_forks_and_change
                 await here.tk.create(label=label)
         with pytest.raises(Invalid, match="`move`"):
             await here.tk.update(session, lambda one: one.but(label="gpu"))
+        with pytest.raises(Invalid, match="`turnkeeper session move"):
+            await here.tk.update(session, lambda one: one.but(metadata={"label": "gpu"}))
         assert await here.is_sound(session)
+
+
+async def test_a_move_changes_the_label_that_metadata_says(tmp_path: Path) -> None:
+    async with stage(f"sqlite:{tmp_path}/store", tmp_path / "place", Scripted()) as here:
+        session = (await here.tk.create(metadata={"label": "gpu", "more": 1})).id
+        assert (await here.tk.move(session, label="eu")).metadata == {"label": "eu", "more": 1}
+        counted = await here.tk.update(session, lambda one: one.but(metadata={**(one.metadata or {}), "more": 2}))
+        assert (counted.label, counted.metadata) == ("eu", {"label": "eu", "more": 2})
+        assert (await here.tk.move(session, label="")).metadata == {"more": 2}
+        assert (await here.tk.move(session, label="eu")).metadata == {"more": 2}

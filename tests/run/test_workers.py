@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from left_behind import DEAD, STEP, left_behind
 from stores import store_url
 
 from turnkeeper.core.limits import HOST_KEPT_MS
@@ -17,6 +18,7 @@ from turnkeeper.model.value import encode
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.leases import runtime_name
 from turnkeeper.run.worker import Worker
 from turnkeeper.store import keys
 from turnkeeper.testing.harness import EachSession, Stage, StageOptions, stage
@@ -155,3 +157,15 @@ async def test_processes_that_ended_long_ago_are_not_listed_and_their_heartbeats
                 await anyio.sleep(0)
         kept = {key[-1] for key, _ in await engine.scan(("heartbeat",))}
         assert kept.intersection({*ages, "damaged"}) == {"silent", "ahead", "damaged"}
+
+
+async def test_a_process_that_ended_is_listed_with_the_sessions_that_still_name_it(tmp_path: Path) -> None:
+    async with stage(f"sqlite:{tmp_path}/store", tmp_path / "place", Scripted().says("Here.")) as here:
+        session, engine = await left_behind(here, STEP), here.tk.store.engine
+        beat = Heartbeat(owner=DEAD, beat=1, at=here.tk.store.mint.now(), sessions=1, role="worker", concurrency=4)
+        await engine.put({keys.heartbeat(runtime_name(DEAD)): encode(beat)})
+        [ended] = (await here.tk.cluster()).hosts
+        assert (ended.process, ended.sessions) == ("ended", 1)
+        assert await here.tk.runtime.recover() == [session]
+        [ended] = [host for host in (await here.tk.cluster()).hosts if host.owner == DEAD]
+        assert (ended.process, ended.sessions) == ("ended", 0)

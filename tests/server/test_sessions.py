@@ -46,6 +46,20 @@ async def test_a_session_has_the_keys_that_clients_know_and_no_others(tmp_path: 
         assert set(forked) <= expected
 
 
+async def test_metadata_cannot_say_another_label_than_that_of_the_session(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        for own, others in (("gpu", ["eu", 7, None, ""]), (None, ["eu", 7, ""])):
+            made = await server.post("/session", {"metadata": {"label": own}})
+            path = f"/session/{made['id']}"
+            for label in others:
+                refused = await server.call("PATCH", path, 400, json={"metadata": {"label": label}})
+                assert "`turnkeeper session move" in refused["data"]["message"]
+            same = await server.call("PATCH", path, json={"metadata": {"label": own, "more": 1}})
+            assert same["metadata"] == {"label": own, "more": 1}
+            assert (await server.call("PATCH", path, json={"metadata": {"more": 2}}))["metadata"] == {"more": 2}
+            assert (await server.stage.tk.get(made["id"])).label == own
+
+
 async def test_create_and_fork_take_an_empty_body(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         made = await server.post("/session")

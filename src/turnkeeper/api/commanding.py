@@ -60,6 +60,8 @@ class Commanding(Running):
             model=model_choice(model) if model is not None else None,
             variant=variant,
         )
+        if resume:
+            await self.runtime.heart.host.check_prompt(session_id)
         receipt = await command.send(self.store, self.runtime, session_id, call)
         if resume:
             await self.runtime.request(session_id)

@@ -91,14 +91,20 @@ class Running(Records):
         return self.runtime.components.register(component)
 
     async def prompt(self, session_id: str, prompt: "str | Prompt", *, resume: bool = True) -> "Receipt":
-        """Admit a prompt, durably, and start running the session unless ``resume`` is False."""
+        """Admit a prompt, durably, and start running the session unless ``resume`` is False.
+
+        Raises Elsewhere, and admits nothing, if only hosts with another label may run the session.
+        """
         from turnkeeper.model.prompt import Prompt, TextInput
         from turnkeeper.sessions import prompt as prompting
 
         if isinstance(prompt, str):
             prompt = Prompt(parts=(TextInput(text=prompt),))
+        runs = resume and not prompt.no_reply
+        if runs:
+            await self.runtime.heart.host.check_prompt(session_id)
         receipt = await prompting.prompt(self.store, self.runtime, session_id, prompt)
-        if resume and not prompt.no_reply:
+        if runs:
             await self.runtime.request(session_id)
         return receipt
 

@@ -58,11 +58,16 @@ def _hosts(screen: Screen, hosts: "tuple[HostReport, ...]") -> str:
         Column("HOST", [one.owner.host for one in hosts], ("cyan",)),
         Column("PROCESS", [str(one.owner.pid) for one in hosts]),
         Column("ROLE", [one.role or "command" for one in hosts]),
-        Column("STATE", [one.process for one in hosts], ("yellow",)),
+        Column("STATE", [_state(one) for one in hosts], ("yellow",)),
         Column("SESSIONS", [_sessions(one) for one in hosts]),
         Column("LABELS", [_labels(one) for one in hosts]),
         Column("HEARTBEAT", [f"{one.heartbeat_age_ms / 1000:.1f} s ago" for one in hosts], ("dim",)),
     )
+
+
+def _state(host: "HostReport") -> str:
+    """What is seen of a process. Only a server that runs no sessions has the role of a server."""
+    return "serves" if host.role == "server" and host.process == "runs" else host.process
 
 
 def _sessions(host: "HostReport") -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.value import Value
+from turnkeeper.model.value import JsonObject, Value
 
 LABEL_CHARS_MAX: Final = 32
 _LABEL: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LABEL_CHARS_MAX - 1}}}")
@@ -41,11 +41,40 @@ def check_label(label: object) -> str:
     return label
 
 
+def check_metadata(session_id: str, metadata: JsonObject, label: str | None) -> None:
+    """Raise Invalid if metadata says another label than that of its session."""
+    if "label" in metadata and metadata["label"] != label:
+        raise Invalid(
+            f"a session's label is not edited by its metadata, and {metadata['label']!r:.80} is another; "
+            f"`turnkeeper session move {session_id}` with --label or --no-label changes it"
+        )
+
+
+def moved_metadata(metadata: JsonObject | None, label: str | None) -> JsonObject | None:
+    """The metadata of a session that gets another label. What says the old one says the new one, or is removed."""
+    if metadata is None or "label" not in metadata:
+        return metadata
+    rest = {name: value for name, value in metadata.items() if name != "label"}
+    return {"label": label, **rest} if label is not None else rest
+
+
 def declared(labels: Collection[str], *, only: bool) -> HostLabels:
     """The labels of a host. Raises Invalid if one is none, or if there is none to be restricted to."""
     if only and not labels:
         raise Invalid("a host for labelled sessions only needs a label; give --label, too")
     return HostLabels(labels=tuple(sorted({check_label(label) for label in labels})), only=only)
+
+
+def why_not_here(session_id: str, label: str | None, here: HostLabels) -> str:
+    """Why a host may not run a session, and what to do."""
+    if label is not None:
+        needs, worker, move = f"with label {label!r}", f"worker --label {label}", "--no-label"
+    else:
+        needs, worker, move = "for sessions without a label", "worker", f"--label {here.labels[0]}"
+    return (
+        f"session {session_id!r} is run by hosts {needs}, and this is none; start `turnkeeper {worker}` where it can "
+        f"be run and send prompts with `run --server URL`, or use `turnkeeper session move {session_id} {move}`"
+    )
 
 
 def why_no_host(label: str | None, workers: Collection[HostLabels]) -> str:

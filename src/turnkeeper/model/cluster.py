@@ -14,7 +14,7 @@ class HostReport(Value, omit_defaults=False):
     process: Literal["runs", "ended", "unseen"]
     """What is seen of it from here. One on another machine is unseen."""
     sessions: int
-    """How many sessions it owned at its newest heartbeat."""
+    """How many sessions it owned at its newest heartbeat; how many still name it, if it has ended."""
     concurrency: int | None = None
     """How many a worker runs at a time."""
     labels: tuple[str, ...] = ()

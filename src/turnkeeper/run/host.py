@@ -6,18 +6,22 @@ from typing import Final
 
 import anyio
 
-from turnkeeper.core.labels import HostLabels
+from turnkeeper.core.labels import HostLabels, why_not_here
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.refusal import Elsewhere, NotFound
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.owner import is_alive
 
 NOTED_S: Final = 30.0
 NOTED_MAX: Final = 20
 
 
 class Host:
-    """What this process may run. ``needs_directory``: nothing whose directory does not exist here."""
+    """What this process may run.
+
+    ``needs_directory``: nothing whose directory does not exist here. ``delegates``: workers are asked to run the rest.
+    """
 
     def __init__(
         self,
@@ -25,9 +29,11 @@ class Host:
         labels: HostLabels,
         *,
         needs_directory: bool = False,
+        delegates: bool = False,
         now: Callable[[], float] = anyio.current_time,
     ) -> None:
-        self._store, self.labels, self._needs_directory, self._now = store, labels, needs_directory, now
+        self._store, self.labels, self._now = store, labels, now
+        self._needs_directory, self._delegates = needs_directory, delegates
         self._lacking: dict[str, float] = {}
 
     async def admits(self, session_id: str) -> bool:
@@ -55,11 +61,18 @@ class Host:
         """Raise Elsewhere if the label of a session forbids to run it here."""
         label = view.session.label
         if not self.labels.runs(label):
-            needs = f"label {label!r}" if label is not None else "sessions without a label"
-            raise Elsewhere(
-                f"session {view.session.id!r} is run by hosts with {needs}, and this is none; start a worker there, or "
-                "move it with `turnkeeper session move`"
-            )
+            raise Elsewhere(why_not_here(view.session.id, label, self.labels))
+
+    async def check_prompt(self, session_id: str) -> None:
+        """Raise Elsewhere if a prompt that is to be run from here would wait for another host.
+
+        Not if workers are asked to run it, or if another process runs the session now and takes the prompt up.
+        """
+        if self._delegates:
+            return
+        view = await self._store.journal.view(session_id)
+        if view.owner is None or not is_alive(view.owner):
+            self.check(view)
 
     def lacking(self) -> tuple[str, ...]:
         """The sessions whose directory was missed here lately, the newest of them."""

@@ -34,5 +34,11 @@ def new_heart(
     owner = this_process().but(runtime=str(next(_numbers)), lease_s=terms.lease_s)
     leases = Leases(store.engine, owner, terms, settings.pace)
     requests = StopRequests(store.engine, interrupt, group, settings.pace)
-    host = Host(store, settings.labels, needs_directory=settings.needs_directory, now=settings.pace.now)
+    host = Host(
+        store,
+        settings.labels,
+        needs_directory=settings.needs_directory,
+        delegates=settings.delegates or not settings.runs,
+        now=settings.pace.now,
+    )
     return Heart(store, leases, group, stop=stop, wake=wake, beside=requests.heed, host=host)

@@ -33,7 +33,7 @@ async def report(store: Store) -> ClusterReport:
             if (owner := (await store.queries.state(key[-1])).owner) is not None:
                 leases.append(LeaseReport(session_id=key[-1], owner=owner, process=process(owner)))
     return ClusterReport(
-        hosts=tuple(_host(one, now) for one in beats),
+        hosts=tuple(_host(one, now, leases) for one in beats),
         leases=tuple(leases),
         queue=await _queue(store, beats, {one.session_id for one in leases}),
     )
@@ -50,12 +50,14 @@ async def _heartbeats(store: Store, now: int) -> list[Heartbeat]:
     return found
 
 
-def _host(one: Heartbeat, now: int) -> HostReport:
+def _host(one: Heartbeat, now: int, leases: Sequence[LeaseReport]) -> HostReport:
+    state = process(one.owner)
     return HostReport(
         owner=one.owner,
         role=one.role,
-        process=process(one.owner),
-        sessions=one.sessions,
+        process=state,
+        # Sessions of a process that ended are taken over, and its heartbeat stays as it was.
+        sessions=sum(lease.owner == one.owner for lease in leases) if state == "ended" else one.sessions,
         concurrency=one.concurrency,
         labels=one.labels,
         only_labels=one.only_labels,

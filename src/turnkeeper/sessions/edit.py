@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final
 
 from turnkeeper.core.edits import check_title, edits
-from turnkeeper.core.labels import check_label
+from turnkeeper.core.labels import check_label, check_metadata, moved_metadata
 from turnkeeper.core.limits import ENTRY_DEPTH_MAX
 from turnkeeper.core.storable import storable
 from turnkeeper.model import event as e
@@ -51,6 +51,7 @@ def _edits(session: Session, editor: Callable[[Session], Session]) -> list[Event
     edited, _ = storable(editor(session), Session, "the edited session", ENTRY_DEPTH_MAX)
     if edited.metadata is not None and edited.metadata != session.metadata:
         storable(edited.metadata, dict[str, object], "metadata")
+        check_metadata(session.id, edited.metadata, edited.label)
     return edits(session, edited)
 
 
@@ -92,9 +93,14 @@ async def move(
         if not label:
             check_directory(place)
         there |= {"project_id": place.id, "directory": str(place.directory), "path": place.path}
-    if label is not None:
-        there["label"] = check_label(label) if label else None
-    return await patch(store, session_id, lambda session: session.but(**there))
+    if label is None:
+        return await patch(store, session_id, lambda session: session.but(**there))
+    wanted = check_label(label) if label else None
+
+    def editor(session: Session) -> Session:
+        return session.but(**there, label=wanted, metadata=moved_metadata(session.metadata, wanted))
+
+    return await patch(store, session_id, editor)
 
 
 async def set_todos(store: Store, session_id: str, todos: tuple[Todo, ...]) -> tuple[Todo, ...]:
