@@ -78,6 +78,16 @@ def test_a_failure_says_what_is_wrong(data: Path, words: list[str], code: int, s
     assert set(error) == {"name", "message"}
 
 
+@pytest.mark.parametrize("words", [["session", "create", "--directory"], ["session", "move", "x"]])
+def test_a_loop_of_links_is_refused_as_a_directory(data: Path, tmp_path: Path, words: list[str]) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    answer = tk(data, *words, str(loop))
+    assert (answer.code, answer.out) == (REFUSED, "")
+    assert "is not a directory" in answer.err
+    assert tk(data, "session", "list", "--directory", str(loop), "--json").json == {"items": []}
+
+
 def test_a_file_that_is_no_store_is_refused_with_its_name(data: Path) -> None:
     (data / "turnkeeper.db").write_bytes(b"not a database at all, but long enough to be looked at " * 50)
     answer = tk(data, "session", "list")

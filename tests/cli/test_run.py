@@ -117,6 +117,16 @@ def test_what_makes_no_sense_is_refused_before_anything_is_stored(
     assert shop.sessions() == []
 
 
+@pytest.mark.parametrize(("option", "said"), [("--dir", "is not a directory"), ("--file", "does not exist")])
+def test_a_loop_of_links_is_refused_before_anything_is_stored(shop: Shop, option: str, said: str) -> None:
+    loop = shop.project / "loop"
+    loop.symlink_to(loop)
+    refused = shop.run(option, str(loop), "hi")
+    assert (refused.code, refused.out) == (1, "")
+    assert said in refused.err
+    assert shop.sessions() == []
+
+
 def test_piped_input_is_added_below_the_message(shop: Shop) -> None:
     shop.run("read tides.py", stdin=b"and be quick\n")
     assert texts(shop, shop.sessions()[0]["id"], "user") == ["read tides.py\nand be quick"]

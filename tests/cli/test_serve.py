@@ -92,6 +92,15 @@ def test_the_log_is_json_and_holds_no_secret(tmp_path: Path) -> None:
         ]
 
 
+def test_a_request_cannot_write_lines_of_its_own_into_the_log(tmp_path: Path) -> None:
+    with process(tmp_path, "--port", "0", "--json", "--log-level", "info") as started:
+        assert httpx2.get(f"{url_of(started)}/nope%0AERROR%20forged%1b%5b31mline").status_code == 404
+        started.send_signal(signal.SIGTERM)
+        logged = started.communicate()[1]
+        assert r"INFO turnkeeper.access: GET /nope\nERROR forged\x1b[31mline 404" in logged.splitlines()
+        assert "\x1b" not in logged
+
+
 def test_a_stream_begins_whatever_git_is_doing(tmp_path: Path) -> None:
     # opencode run subscribes and prompts at the same moment: a stream that waits for git first would miss the turn.
     (tmp_path / ".git").mkdir()

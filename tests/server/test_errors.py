@@ -123,6 +123,33 @@ async def test_no_session_begins_in_a_directory_that_is_not_there(path: str, tmp
         assert (await server.stage.tk.list()).items == ()
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/session?directory={}"),
+        ("GET", "/session?directory={}"),
+        ("GET", "/config?directory={}"),
+        ("GET", "/session?directory={}/below"),
+        ("POST", "/api/session?location[directory]={}"),
+    ],
+)
+async def test_a_directory_that_is_a_loop_of_links_is_refused(method: str, path: str, tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    async with served(tmp_path) as server:
+        answer = await server.http.request(method, path.format(loop), json={} if method == "POST" else None)
+        assert answer.status_code == 400
+        assert "cannot be a directory: Too many levels of symbolic links" in answer.text
+
+
+async def test_a_session_of_the_second_generation_is_not_made_in_a_loop_of_links(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    async with served(tmp_path) as server:
+        answer = await server.http.post("/api/session", json={"location": {"directory": str(loop)}})
+        assert (answer.status_code, "cannot be a directory" in answer.text) == (400, True)
+
+
 async def test_a_bug_is_told_by_reference_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with served(tmp_path, store=Buggy()) as server:
         broken = await server.get("/session/ses_x", 500)

@@ -55,6 +55,24 @@ async def test_a_link_shows_the_session_with_its_secrets_masked(tmp_path: Path) 
         assert str(tmp_path) not in said
 
 
+@pytest.mark.parametrize("mark", ["%23", "%2523", "%252523"])
+@pytest.mark.parametrize(
+    "path", ["/share/{}{}{}", "/share/{}{}{}/data", "/share/{}/{}{}", "/shared/{}{}{}", "/api/{}{}{}"]
+)
+async def test_a_secret_in_the_path_is_neither_logged_nor_answered(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str, mark: str
+) -> None:
+    caplog.set_level("INFO", "turnkeeper.access")
+    async with shared(tmp_path) as (server, session, _, secret):
+        caplog.clear()
+        answer = await server.http.get(path.format(session, mark, secret))
+        assert answer.status_code in (400, 404)
+        assert secret not in answer.text
+        [logged] = [one for one in caplog.records if one.name == "turnkeeper.access"]
+        assert secret not in str(vars(logged))
+        assert vars(logged)["path"].endswith("#***")
+
+
 async def test_the_secret_is_told_once_and_only_its_hash_is_stored(tmp_path: Path) -> None:
     async with shared(tmp_path) as (server, session, address, secret):
         assert len(secret) == 43

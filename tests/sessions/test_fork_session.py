@@ -113,6 +113,14 @@ async def test_a_session_is_made_forked_and_moved_only_where_there_is_a_director
     assert [one.id for one in (await tk.list()).items] == [session_id]
 
 
+async def test_no_session_is_made_forked_or_moved_into_a_loop_of_links(tk: Turnkeeper, place: Path) -> None:
+    session_id, loop = (await tk.create()).id, place / "loop"
+    loop.symlink_to(loop)
+    for act in (tk.create(directory=loop), tk.fork(session_id, directory=loop), tk.move(session_id, loop)):
+        with pytest.raises(Invalid, match="cannot be a directory: Too many levels of symbolic links"):
+            await act
+
+
 async def test_a_fork_can_work_elsewhere(tk: Turnkeeper, place: Path) -> None:
     await a_history(tk)
     forked = await tk.fork(SOURCE, directory=place)

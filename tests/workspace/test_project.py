@@ -498,6 +498,15 @@ async def test_a_worktree_that_the_configuration_names_elsewhere_is_no_project(
     assert f"its repository names the worktree {elsewhere}" in caplog.text
 
 
+@pytest.mark.parametrize("file", [".git", ".git/config"])
+async def test_a_repository_that_names_a_loop_of_links_is_no_project(world: World, file: str) -> None:
+    top, loop = world.home / "repo", world.home / "loop"
+    loop.symlink_to(loop)
+    (top / file).parent.mkdir(parents=True)
+    (top / file).write_text({".git/config": f"[core]\nworktree = {loop}\n"}.get(file, f"{loop}\n"), "utf-8")
+    assert (await world.identify(top)).id == GLOBAL
+
+
 async def test_a_worktree_that_the_configuration_names_here_is_one(world: World) -> None:
     top = world.repository("a repo; with #signs")
     world.git(top, "config", "core.worktree", str(top))

@@ -145,6 +145,7 @@ async def test_a_directory_of_others_is_refused_and_untouched(project: SnapshotP
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for target, error in (
         (tmp_path / "full", Conflict),
         (tmp_path / "file", Conflict),
@@ -156,6 +157,8 @@ async def test_a_directory_of_others_is_refused_and_untouched(project: SnapshotP
         (Path("relative"), Invalid),
         (Path("/proc/nowhere"), Invalid),
         (tmp_path / "x\0y", Invalid),
+        (tmp_path / "loop", Conflict),
+        (tmp_path / "loop/below", Invalid),
     ):
         with pytest.raises(error):
             async with new_worktree(shadow, tree, target, project.environ):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.model.prompt import FileInput
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.files import SNIFFED_BYTES, is_binary, media_type
+from turnkeeper.workspace.files import SNIFFED_BYTES, is_binary, media_type, real
 
 
 class FileArgument(NamedTuple):
@@ -48,7 +48,7 @@ def attachment(given: str, directory: Path) -> FileArgument:
     path, lines = Path(given).expanduser(), None
     if not (directory / path).exists() and (lines := re.fullmatch(r"(.+?):(\d+)(?:-(\d+))?", given)):
         path = Path(lines[1]).expanduser()
-    path = (directory / path).resolve()
+    path = real(directory / path)
     if not path.exists():
         raise Invalid(f"{given!r} does not exist; name a file or a directory")
     guessed = mimetypes.guess_type(path.name)[0] or "text/plain"

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from turnkeeper.cli.screen import Screen, cells, file_name, harmless, plural
+from turnkeeper.cli.screen import Screen, cells, harmless, plural
+from turnkeeper.text.escapes import escaped
 
 if TYPE_CHECKING:
     from turnkeeper.model.file_change import FileChange
@@ -53,7 +54,7 @@ def _painted(screen: Screen, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _name(change: "FileChange") -> str:
-    return file_name(f"{change.renamed_from} => {change.file}" if change.renamed_from else change.file)
+    return escaped(f"{change.renamed_from} => {change.file}" if change.renamed_from else change.file)
 
 
 def _lines(change: "FileChange") -> tuple[int, int]:

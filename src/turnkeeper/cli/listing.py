@@ -49,12 +49,18 @@ async def list_sessions(
       turnkeeper session list --json | jq -r '.items[].id'
     """
     from turnkeeper.mint import wall_clock
+    from turnkeeper.workspace.files import real
 
     async with options.sessions(read_only=True) as tk:
         scope = await names.project(tk, project)
         page = await tk.list(
+<<<<<<< HEAD
             project_id=scope.project_id,
             directory=directory.expanduser().resolve() if directory is not None else scope.directory,
+=======
+            project_id=await names.project(tk, project) if project is not None else None,
+            directory=real(directory.expanduser()) if directory is not None else None,
+>>>>>>> fix-kleft
             parent_id=await names.session(tk, parent) if parent is not None else None,
             roots=not all,
             archived=all,

@@ -123,7 +123,9 @@ def directory(given: str | Path, *, is_near: bool = True) -> Path:
         if not Path(given).is_absolute():
             raise UsageError(f"{str(given)!r} is on another machine; give its whole path there")
         return Path(given)
-    path = Path(given).expanduser().resolve()
+    from turnkeeper.workspace.files import real
+
+    path = real(Path(given).expanduser())
     if not path.is_dir():
         raise Invalid(f"{str(given)!r} is not a directory; name one that exists")
     return path

@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from turnkeeper.text.escapes import escaped
+
 if TYPE_CHECKING:
     from decimal import Decimal
 
@@ -87,8 +89,8 @@ class Screen:
     def path(self, text: str) -> str:
         """A path, with ``~`` for the home directory."""
         if self.home and (text == self.home or text.startswith(f"{self.home}/")):
-            return file_name(f"~{text[len(self.home) :]}")
-        return file_name(text)
+            return escaped(f"~{text[len(self.home) :]}")
+        return escaped(text)
 
 
 def show(text: str, *, to: TextIO | None = None) -> None:
@@ -101,13 +103,6 @@ def show(text: str, *, to: TextIO | None = None) -> None:
 def harmless(text: str) -> str:
     """Text without control characters, tabs as spaces."""
     return text if text.isprintable() else text.translate(_HARMLESS).expandtabs(4)
-
-
-def file_name(text: str) -> str:
-    """The name of a file, with escapes for what cannot be printed, such as a line break."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def one_line(text: str) -> str:

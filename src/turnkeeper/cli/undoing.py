@@ -13,8 +13,9 @@ from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import Confirms, answer, asked, note
 from turnkeeper.cli.progress import progress
-from turnkeeper.cli.screen import Screen, file_name, one_line, plural, shortened, show
+from turnkeeper.cli.screen import Screen, one_line, plural, shortened, show
 from turnkeeper.model.refusal import Forbidden
+from turnkeeper.text.escapes import escaped
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -191,7 +192,7 @@ def _lines(screen: Screen, files: "tuple[FileRestore, ...]") -> list[str]:
         if one.kind in MARKS:
             mark, colour, words = MARKS[one.kind]
             why = f": {one.reason}" if one.reason else ""
-            lines.append(f"{screen.paint(mark, colour)} {file_name(one.file)}  {screen.paint(words + why, 'dim')}")
+            lines.append(f"{screen.paint(mark, colour)} {escaped(one.file)}  {screen.paint(words + why, 'dim')}")
     return lines
 
 

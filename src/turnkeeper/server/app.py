@@ -19,7 +19,7 @@ from turnkeeper.server.asgi import Application, AsgiMessage, Receive, Scope, Sen
 from turnkeeper.server.errors import Incomplete, Malformed, TooLarge, TooSlow
 from turnkeeper.server.gate import AccessGate
 from turnkeeper.server.metrics import Metrics
-from turnkeeper.server.names import fault
+from turnkeeper.server.names import fault, masked
 from turnkeeper.server.request import HttpRequest
 from turnkeeper.server.response import HttpResponse, Pairs, json
 from turnkeeper.server.route import AnyRoute
@@ -155,14 +155,15 @@ class App:
         seconds = perf_counter() - began
         self._metrics.count(operation, status, seconds)
         if access.isEnabledFor(logging.INFO):
+            path = masked(scope["path"])
             fields = {
                 "method": scope["method"],
-                "path": scope["path"],
+                "path": path,
                 "operation": operation,
                 "status": status,
                 "ms": round(seconds * 1000, 1),
             }
-            access.info("%s %s %s", scope["method"], scope["path"], status, extra=fields)
+            access.info("%s %s %s", scope["method"], path, status, extra=fields)
 
 
 @lru_cache(maxsize=256)

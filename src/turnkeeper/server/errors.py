@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from turnkeeper.core.entry import Damaged
 from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
-from turnkeeper.server.names import directory_fault
+from turnkeeper.server.names import directory_fault, masked
 from turnkeeper.server.response import HttpResponse, json
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import StoreFull, StoreUnavailable
@@ -103,7 +103,7 @@ def refused(error: Refusal, params: Mapping[str, str], *, is_second: bool) -> Ht
 
 def unknown(method: str, path: str, *, is_second: bool) -> HttpResponse:
     """The response to a path without a route."""
-    message = f"{method} {path} is not served here; GET /doc lists what is"
+    message = f"{method} {masked(path)} is not served here; GET /doc lists what is"
     return json(_body("NotFoundError", is_second=is_second, message=message), 404)
 
 

@@ -3,11 +3,14 @@
 import logging
 import sys
 import time
+from types import TracebackType
 from typing import Final, Literal, TypeAlias
 
 from turnkeeper.model.value import encode
+from turnkeeper.text.escapes import escaped
 
 LogFormat: TypeAlias = Literal["text", "json"]
+_Caught: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 FIELDS: Final = ("method", "path", "operation", "status", "ms")
@@ -16,6 +19,21 @@ FIELDS: Final = ("method", "path", "operation", "status", "ms")
 
 QUIET: Final = ("httpcore2", "httpx2")
 """Loggers that would write whole URLs, which may contain a provider's key."""
+
+
+class TextFormatter(logging.Formatter):
+    """One line a record, and indented lines for a traceback: text of a request cannot pass for another record."""
+
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - a method of logging.
+        """The first line of a record."""
+        return escaped(super().formatMessage(record))
+
+    def formatException(self, ei: "_Caught") -> str:  # noqa: N802 - a method of logging.
+        """The lines of a traceback."""
+        return "\n".join(f"  {escaped(line)}" for line in super().formatException(ei).split("\n"))
 
 
 class JsonFormatter(logging.Formatter):
@@ -38,9 +56,7 @@ class JsonFormatter(logging.Formatter):
 def begin(format: LogFormat, level: LogLevel) -> None:
     """Configure the log of this process."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JsonFormatter() if format == "json" else logging.Formatter("%(levelname)s %(name)s: %(message)s")
-    )
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

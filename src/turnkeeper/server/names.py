@@ -14,13 +14,22 @@ SEGMENT_BYTES_MAX: Final = 255
 """Limits of Linux and macOS for a path, and for one segment of it."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_FRAGMENT: Final = re.compile(r"(?:#|%(?:25)*23).*", re.DOTALL)
 _PREFIXES: Final = {"messageID": "msg", "partID": "prt", "permissionID": "per"}
+
+
+def masked(path: str) -> str:
+    """A path, or a part of one, to log or to answer. The fragment of a shared link is its secret.
+
+    A browser does not send the fragment, but a client that encodes the ``#`` does, perhaps several times encoded.
+    """
+    return _FRAGMENT.sub("#***", path)
 
 
 def fault(name: str, value: str, operation: str) -> str | None:
     """Why a value is no valid id for this path variable; None if it is. Whether the id exists is not checked."""
     if not _WORD.fullmatch(value):
-        return f"{value!r} cannot be a {name}"
+        return f"{masked(value)!r} cannot be a {name}"
     # A requestID is that of a question or of a permission request.
     asked = "que" if "question" in operation else "per"
     prefix = asked if name == "requestID" else _PREFIXES.get(name, "")

@@ -71,7 +71,7 @@ class CheckedPath(PosixPath):
 
 
 def real(path: Path) -> Path:
-    """The path without links, also of a file that is not there yet."""
+    """The path without links, also of a file that is not there yet. A loop of links is kept, not refused."""
     return path.place if isinstance(path, CheckedPath) and path._place else Path(os.path.realpath(path))
 
 

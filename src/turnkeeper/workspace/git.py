@@ -106,12 +106,12 @@ def worktree(top: Path) -> Worktree | None:
     entry = top / ".git"
     try:
         if entry.is_dir():
-            git_dir = common = entry.resolve()
+            git_dir = common = files.real(entry)
         else:
             pointer = files.read_bytes(entry, _POINTER_BYTES_MAX).decode()
-            git_dir = common = (top / pointer.removeprefix("gitdir:").strip()).resolve()
+            git_dir = common = files.real(top / pointer.removeprefix("gitdir:").strip())
             if (shared := git_dir / "commondir").exists():
-                common = _named_in(shared).resolve()
+                common = files.real(_named_in(shared))
         is_here = common != git_dir or configured_worktree(git_dir) in (None, top)
         return Worktree(top, git_dir, common) if is_here and (git_dir / "HEAD").is_file() else None
     except (OSError, ValueError, Invalid):
@@ -128,7 +128,7 @@ def belonging(worktree: Worktree) -> list[Path]:
         if git_dir != common:  # A linked worktree.
             named = _named_in(git_dir / "gitdir")
             is_listed = git_dir.parent == common / "worktrees"
-            is_ours = is_listed and named.name == ".git" and named.parent.resolve() == top
+            is_ours = is_listed and named.name == ".git" and files.real(named.parent) == top
         else:  # A submodule.
             is_ours = configured_worktree(git_dir) == top
     except (OSError, ValueError, Invalid):
@@ -149,7 +149,7 @@ def configured_worktree(git_dir: Path) -> Path | None:
         if heading := _SECTION.match(line):
             section, line = heading[1].lower(), line[heading.end() :]
         if section == "core" and (entry := _WORKTREE.fullmatch(line)):
-            found = (git_dir / re.sub(r"\\(.)", r"\1", entry[1].strip('"'))).resolve()
+            found = files.real(git_dir / re.sub(r"\\(.)", r"\1", entry[1].strip('"')))
     return found
 
 
@@ -173,7 +173,7 @@ async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = G
     lines = (await run.answer("rev-parse", *places, partial=True)).split("\n", 2)
     if len(lines) < 3:
         return None
-    git_dir, common, toplevel = (Path(at, line.removesuffix("\n")).resolve() for line in lines)
+    git_dir, common, toplevel = (files.real(at / line.removesuffix("\n")) for line in lines)
     if not _is_same(toplevel, at):
         _warn(at, toplevel)
         return None

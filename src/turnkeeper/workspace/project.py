@@ -68,7 +68,8 @@ async def identify(
 
     ``root-commit`` stores the id in the repository: it then stays equal in worktrees of unrelated branches, and git is
     not run again. ``aliases`` has the other ids that were looked up; with ``every_alias`` also those of the remote and
-    of all root commits, which takes a walk of the whole history. Raises Invalid for a path that is too long or invalid.
+    of all root commits, which takes a walk of the whole history. Raises Invalid for a path that is too long, invalid
+    or a loop of links.
     """
     resolved, environ = _resolved(directory), os.environ if environ is None else environ
     top = git.top(resolved)
@@ -127,12 +128,12 @@ def approved_place(directory: str) -> str:
 def _resolved(directory: Path | str) -> Path:
     """The directory with links resolved; it need not exist. Raises Invalid for a path that the system rejects."""
     try:
-        resolved = Path(directory).resolve()
-        os.lstat(resolved)
+        resolved = files.real(Path(directory))
+        os.stat(resolved)
     except (TypeError, ValueError) as error:
         raise Invalid(f"{directory!r:.80} cannot be a directory: {error}") from error
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             raise Invalid(f"{directory!r:.80} cannot be a directory: {error.strerror}") from error
     return resolved
 

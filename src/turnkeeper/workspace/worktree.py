@@ -16,7 +16,7 @@ import anyio
 
 from turnkeeper.core.limits import SNAPSHOT_S
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
-from turnkeeper.workspace import git
+from turnkeeper.workspace import files, git
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, GitWork, in_thread
 from turnkeeper.workspace.shadow import ALONE
 from turnkeeper.workspace.shadow_repository import ShadowRepository
@@ -56,7 +56,7 @@ def _checked(target: Path, root: Path) -> Path:
     if not target.is_absolute():
         raise Invalid(f"{str(target)!r} is not a whole path; a worktree needs one")
     try:
-        target = target.resolve()
+        target = files.real(target)
     except (OSError, ValueError) as error:
         raise Invalid(f"{str(target)!r} cannot be the directory of a worktree: {error}") from error
     if any(part.casefold() == ".git" for part in target.parts):

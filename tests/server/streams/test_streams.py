@@ -70,6 +70,14 @@ async def test_a_stream_begins_with_its_headers_and_that_it_is_connected(tmp_pat
         assert event.payload["id"].startswith("evt_")
 
 
+async def test_a_stream_of_a_directory_that_is_a_loop_of_links_is_empty(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    async with served(tmp_path) as server, listening(server.service, f"/event?directory={loop}") as heard:
+        await heard.until_type("server.connected")
+        assert heard.status == 200
+
+
 async def test_frames_are_one_line_of_data_and_an_empty_one(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         async with listening(server.service, "/event") as heard:

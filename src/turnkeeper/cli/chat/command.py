@@ -136,9 +136,9 @@ def _tools(directory: Path | None, options: Options, how: _Manner) -> _Tools:
     from turnkeeper.cli.chat.history import TypedLines
     from turnkeeper.cli.chat.modes import mode
     from turnkeeper.cli.live import Live
-    from turnkeeper.workspace import git
+    from turnkeeper.workspace import files, git
 
-    here = (directory or Path.cwd()).resolve()
+    here = files.real(directory or Path.cwd())
     environ = options.environ if options.address is None else os.environ
     history = TypedLines.of(environ, git.top(here) or here)
     size = shutil.get_terminal_size()

@@ -13,6 +13,7 @@ from turnkeeper.server.streams.channel import StreamFilter, StreamFormat
 from turnkeeper.server.streams.hub import Hub
 from turnkeeper.server.streams.stream import Stream, Tail
 from turnkeeper.server.v2.replay import tail
+from turnkeeper.workspace import files
 
 
 class StreamQuery(Value):
@@ -47,7 +48,7 @@ def _stream(call: HttpRequest[StreamQuery, None], format: StreamFormat, director
 async def local(call: HttpRequest[StreamQuery, None]) -> Application:
     """Stream the events of a directory."""
     # Not ``call.place()``: it runs git, and a client that prompts meanwhile would miss the first events.
-    return _stream(call, "local", str(Path(call.directory).resolve()))
+    return _stream(call, "local", str(files.real(Path(call.directory))))
 
 
 async def all_directories(call: HttpRequest[StreamQuery, None]) -> Application:

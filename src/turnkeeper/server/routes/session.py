@@ -1,7 +1,6 @@
 """Sessions: create, list, read, change, remove."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -104,7 +103,7 @@ async def list_sessions(call: HttpRequest[ListQuery, None]) -> list[Session]:
     place = await call.place()
     directory: str | None = None
     if wanted.scope is None and wanted.path is None and wanted.directory:
-        directory = str(Path(wanted.directory).resolve())
+        directory = str(place.directory)
     limit = int(wanted.limit) if wanted.limit else 100
     found: list[Session] = []
     after: str | None = None
