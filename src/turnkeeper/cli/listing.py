@@ -54,13 +54,8 @@ async def list_sessions(
     async with options.sessions(read_only=True) as tk:
         scope = await names.project(tk, project)
         page = await tk.list(
-<<<<<<< HEAD
             project_id=scope.project_id,
-            directory=directory.expanduser().resolve() if directory is not None else scope.directory,
-=======
-            project_id=await names.project(tk, project) if project is not None else None,
-            directory=real(directory.expanduser()) if directory is not None else None,
->>>>>>> fix-kleft
+            directory=real(directory.expanduser()) if directory is not None else scope.directory,
             parent_id=await names.session(tk, parent) if parent is not None else None,
             roots=not all,
             archived=all,
