@@ -6,6 +6,7 @@ All are daemon threads: code that blocks holds up no other code, and the program
 
 import asyncio
 import inspect
+import logging
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -16,6 +17,8 @@ from typing import Final, NamedTuple
 import anyio
 
 from turnkeeper.outside_code import StrayExit, contained
+
+log = logging.getLogger(__name__)
 
 GRACE_S: Final = 1.0
 """How long an async function may take to end after it was cancelled, before it is left alone."""
@@ -66,6 +69,7 @@ class OutsideThreads:
         except asyncio.CancelledError:
             if keeps_late and await answer.comes_late():
                 return await answer.wait()
+            self._note_left(answer, keeps_late)
             raise
 
     async def _awaited(self, work: Callable[[], Awaitable[object]], keeps_late: bool) -> object:
@@ -83,7 +87,13 @@ class OutsideThreads:
                 self._end_loop(is_idle=True)
             if keeps_late and has_result:
                 return await answer.wait()
+            self._note_left(answer, keeps_late)
             raise
+
+    def _note_left(self, answer: "_Answer", keeps_late: bool) -> None:
+        """Log that a function was left running. Callers that do not keep late results report this themselves."""
+        if keeps_late and not answer.given.is_set():
+            log.warning("a call of %s did not stop, and goes on until the program ends", self._name)
 
     def _end_loop(self, *, is_idle: bool = False) -> "_OutsideLoop | None":
         """Tell the event loop to end, unless calls run on it; the loop that was told."""
