@@ -139,4 +139,4 @@ def test_what_needs_trust_is_said_when_it_is_written(shop: Shop) -> None:
 def test_what_no_agent_can_be_is_refused_and_not_written(shop: Shop, words: list[str], reason: str) -> None:
     run = shop.process("agent", "create", *words)
     assert (run.returncode, reason in run.stderr) == (2, True)
-    assert not [*shop.project.rglob("*.md")]
+    assert not [*(shop.project / ".turnkeeper").rglob("*.md")]
