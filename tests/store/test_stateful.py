@@ -65,7 +65,7 @@ TEXTS = {"nothing": "", "short": "short", "wide": "Größe and 日本", "long": 
 
 words = st.sampled_from(list(TEXTS))
 RULED = (
-    *(e.SessionCreated, e.SessionTitled, e.SessionArchived, e.SessionRestored, e.TodosSet),
+    *(e.SessionCreated, e.SessionTitled, e.SourceFollowed, e.SessionArchived, e.SessionRestored, e.TodosSet),
     *(e.MessageRecorded, e.MessageRemoved, e.PartRecorded, e.PartExtended, e.PartRemoved),
     *(e.PromptAdmitted, e.PromptPromoted, e.PromptWithdrawn, e.EpochStarted, e.ContextAdmitted),
     *(e.TurnStarted, e.TurnEnded, e.UsageRecorded, e.StatusChanged),
@@ -76,6 +76,8 @@ RULED = (
 
 FACTS = [one for one in every_event() if not isinstance(one, RULED)]
 """All other events can happen at any time. A new kind of event is among them until it has a rule."""
+
+[FOLLOWED] = [one for one in every_event() if isinstance(one, e.SourceFollowed)]
 
 facts = st.sampled_from(range(len(FACTS)))
 
@@ -377,6 +379,12 @@ class StoreMachine(RuleBasedStateMachine):
         news = a_system(session_id, self.mint.message_id(), TEXTS[text])
         self.append(session_id, e.ContextAdmitted(message=news, checkpoint={"k": text}))
         model.history[news.id] = {}
+
+    @rule(session_id=sessions, title=titles)
+    def follow_source(self, session_id: str, title: str) -> None:
+        model = self.models[session_id]
+        self.append(session_id, FOLLOWED.but(title=title))
+        model.title, model.cost = title, model.cost + FOLLOWED.cost
 
     @rule(session_id=sessions, numbers=st.lists(facts, min_size=1, max_size=4))
     def facts(self, session_id: str, numbers: list[int]) -> None:

@@ -24,7 +24,7 @@ _TYPE_NAMES: Final = (
     "string strings optional required boolean integer number unicode bytes object array default missing invalid "
     "incorrect wrong expired unknown empty hidden masked encrypted hashed plaintext sensitive secret secrets "
     "password passwords passwd credentials token tokens value values input prompt field label username email "
-    "login postgres and none null undefined true false self this await async return lambda request response "
+    "login postgres and none null undefined true false self this await return lambda request response "
     "settings config options file stdin environ environment vault keychain secretstr varchar text char protected "
     "private public readonly final passwort kennwort reset change changed forgot forgotten confirm confirmation "
     "repeat again hash salt sha bcrypt argon scrypt pbkdf authentication authorization verify verified rotate "
