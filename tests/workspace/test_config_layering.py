@@ -13,6 +13,7 @@ from turnkeeper.core.provenance import MISSING, at
 from turnkeeper.workspace import auth, well_known
 from turnkeeper.workspace.auth import WellKnown
 from turnkeeper.workspace.config import LoadedSettings, load
+from turnkeeper.workspace.trust import FilesAtStart
 
 HOST: Final = "https://harbour.example"
 
@@ -34,7 +35,7 @@ class Scene:
         return str(path)
 
     def loaded(self) -> LoadedSettings:
-        return load(self.directory, self.top, self.environ, self.own, started_ns=2**63)
+        return load(self.directory, self.top, self.environ, self.own, at_start=FilesAtStart(2**63))
 
 
 class Layer(NamedTuple):

@@ -12,6 +12,7 @@ import pytest
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files
 from turnkeeper.workspace.config import load, sources
+from turnkeeper.workspace.trust import FilesAtStart
 
 MEGABYTE: Final = 1024 * 1024
 DIGITS: Final = "1" * 5000
@@ -82,13 +83,13 @@ class Den:
     def load(self, path: Path, **environ: str) -> None:
         """Read everything; either it holds, or an error names the file."""
         given = {**self.environ, **environ}
-        found = sources(self.project, self.project, given, started_ns=2**63)
+        found = sources(self.project, self.project, given, at_start=FilesAtStart(2**63))
         for source in found:
             assert all(str(path) in told or "_" in told for told in (*source.errors, *source.warnings))
         named = "|".join(re.escape(name) for name in (str(path), *environ))
         errors = [one for source in found for one in source.errors]
         with pytest.raises(Invalid, match=named) if errors else nullcontext():
-            load(self.project, self.project, given, started_ns=2**63)
+            load(self.project, self.project, given, at_start=FilesAtStart(2**63))
 
 
 @pytest.fixture
@@ -157,4 +158,4 @@ def test_a_pipe_that_took_the_place_of_a_file_after_the_look_is_not_waited_for(d
 def test_settings_do_not_become_larger_than_memory(den: Den, name: str, text: str) -> None:
     path = den.put(name, text)
     with pytest.raises(Invalid, match=rf"{path}: with the files .* more than 16,777,216 characters"):
-        load(den.project, den.project, den.environ, started_ns=2**63)
+        load(den.project, den.project, den.environ, at_start=FilesAtStart(2**63))

@@ -150,7 +150,10 @@ async def test_the_variable_trusts_only_what_is_there_at_the_start(
     found, untrusted = await loaded(custom, environ, project)
     assert "evil" not in found
     assert untrusted
-    assert attack is not change or found == []
+    if attack is change:
+        assert found == []
+    elif is_loaded_before:
+        assert found == ["good"], "what did not change keeps its trust, whatever was put beside it"
     tools = project.glob(".*/tool*/*.py")
     trust(environ, project, *tools)
     assert (await loaded(custom, environ, project))[1] == []

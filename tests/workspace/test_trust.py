@@ -1,5 +1,6 @@
 """Settings of a project that the user has not trusted, and the file of trusted directories."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -147,6 +148,25 @@ def test_a_file_that_changed_since_it_was_trusted_only_narrows_until_it_is_trust
     # Back to the first content: the last one is what the user trusts.
     configure(project / folder, first)
     assert cache.load(project, project).config.model is None
+
+
+@pytest.mark.parametrize("folder", ["", ".turnkeeper"])
+def test_a_file_that_the_variable_trusts_keeps_its_trust_when_another_is_put_beside_it(
+    environ: dict[str, str], project: Path, folder: str
+) -> None:
+    configure(project / folder, '{"model": "a/one"}')
+    agent = project / ".turnkeeper/agent/first.md"
+    agent.parent.mkdir(parents=True)
+    agent.write_text("---\nmodel: a/one\n---\nBe first.")
+    environ["TURNKEEPER_TRUST"] = "1"
+    cache = SettingsCache(environ)
+    assert cache.load(project, project).config.model == "a/one"
+    (agent.parent / "second.md").write_text("---\nmodel: a/one\n---\nBe second.")
+    (project / ".turnkeeper/notes.txt").write_text("a note")
+    os.utime(project / folder / "opencode.json")
+    loaded = cache.load(project, project)
+    assert loaded.config.model == "a/one"
+    assert loaded.config.agent["first"].model == "a/one"
 
 
 @pytest.mark.parametrize(("value", "is_trusted"), [("1", True), ("true", True), ("0", False), ("", False)])

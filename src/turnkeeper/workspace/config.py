@@ -10,7 +10,6 @@ after its other files.
 
 import json
 import os
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -28,7 +27,7 @@ from turnkeeper.workspace import markdown_files, paths, setting_files, settings_
 from turnkeeper.workspace.markdown_files import MarkdownFile
 from turnkeeper.workspace.setting_files import code_directories, project_code_directories
 from turnkeeper.workspace.settings_source import SettingsSource
-from turnkeeper.workspace.trust import TrustedDirectories, are_older
+from turnkeeper.workspace.trust import FilesAtStart, TrustedDirectories
 
 __all__ = ["code_directories", "project_code_directories"]
 
@@ -108,13 +107,13 @@ class ProgramSettings:
 
 
 def load(
-    directory: Path, worktree: Path, environ: Mapping[str, str], own: str = "", *, started_ns: int | None = None
+    directory: Path, worktree: Path, environ: Mapping[str, str], own: str = "", *, at_start: FilesAtStart | None = None
 ) -> LoadedSettings:
     """The merged settings of a directory; ``own`` are those of the program. Raises Invalid, which names the file.
 
-    ``started_ns`` is when the program was started, by the clock of the file system; now by default.
+    ``at_start`` are the files that the variable trusts; by default the program starts now.
     """
-    return merged(sources(directory, worktree, environ, own, started_ns=started_ns))
+    return merged(sources(directory, worktree, environ, own, at_start=at_start))
 
 
 def sources(
@@ -123,12 +122,11 @@ def sources(
     environ: Mapping[str, str],
     own: str = "",
     *,
-    started_ns: int | None = None,
+    at_start: FilesAtStart | None = None,
     tools: ToolNames = tuple,
 ) -> tuple[SettingsSource, ...]:
     """Every source of settings of a directory, weakest first, with what is wrong in it."""
-    started_ns = time.time_ns() if started_ns is None else started_ns
-    found = _with_agents_kept(tuple(_sources(directory, worktree, environ, own, started_ns)))
+    found = _with_agents_kept(tuple(_sources(directory, worktree, environ, own, at_start or FilesAtStart())))
     return _with_rules(found, code_directories(directory, worktree, environ), tools)
 
 
@@ -188,7 +186,7 @@ def merged(found: Sequence[SettingsSource], kept: Iterable[str] = ()) -> LoadedS
 
 
 def _sources(
-    directory: Path, worktree: Path, environ: Mapping[str, str], own: str, started_ns: int
+    directory: Path, worktree: Path, environ: Mapping[str, str], own: str, at_start: FilesAtStart
 ) -> Iterator[SettingsSource]:
     for file in setting_files.user_files(environ):
         if os.path.lexists(file):
@@ -199,7 +197,7 @@ def _sources(
     trusted = TrustedDirectories(environ)
     for found in setting_files.project_files(directory, worktree, environ):
         if isinstance(found, MarkdownFile) or os.path.lexists(found):
-            yield _read_project(found, environ, trusted, started_ns)
+            yield _read_project(found, environ, trusted, at_start)
     for found in setting_files.named_directory_files(directory, environ):
         if isinstance(found, MarkdownFile):
             yield settings_source.read_markdown(found, "named file")
@@ -259,7 +257,7 @@ def project_settings(directory: Path, worktree: Path, environ: Mapping[str, str]
 
 
 def _read_project(
-    file: Path | MarkdownFile, environ: Mapping[str, str], trusted: TrustedDirectories, started_ns: int
+    file: Path | MarkdownFile, environ: Mapping[str, str], trusted: TrustedDirectories, at_start: FilesAtStart
 ) -> SettingsSource:
     """The settings of a file of a project: all of them if the user trusts it as it is now."""
     place = settings_source.place_of(file)
@@ -271,7 +269,7 @@ def _read_project(
         return settings_source.broken(str(place), "project", str(error).removeprefix(f"{place}: "))
     if place not in trusted:
         return settings_source.untrusted(file, content)
-    if trusted.has_settings(place, content) or (trusted.are_all and are_older(_places(file), started_ns)):
+    if trusted.has_settings(place, content) or (trusted.are_all and at_start.has(place, content, _places(file))):
         return settings_source.strict(settings_source.trusted(file, content, environ))
     return settings_source.untrusted(file, content)._replace(is_changed=True)
 

@@ -1,6 +1,5 @@
 """Cache of settings: those of a directory are read again only after one of their files or variables has changed."""
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -9,6 +8,7 @@ from turnkeeper.core import flags
 from turnkeeper.workspace.config import LoadedSettings, ProgramSettings, ToolNames, merged, sources
 from turnkeeper.workspace.setting_places import SettingPlaces
 from turnkeeper.workspace.settings_source import SettingsSource
+from turnkeeper.workspace.trust import FilesAtStart
 
 DIRECTORIES_MAX: Final = 256
 """Maximum number of directories in the cache."""
@@ -58,7 +58,7 @@ class SettingsCache:
     ) -> None:
         """``started_ns`` is when the program was started, by the clock of the file system; now by default."""
         self._environ, self._directories_max = environ, directories_max
-        self._started_ns = time.time_ns() if started_ns is None else started_ns
+        self._at_start = FilesAtStart(started_ns)
         self._own, self._tools = own or ProgramSettings(), tools
         self._known: dict[tuple[Path, Path], _Cached] = {}
         self._good: dict[tuple[Path, Path], dict[str, _Good]] = {}
@@ -85,7 +85,7 @@ class SettingsCache:
 
     def _loaded(self, directory: Path, worktree: Path, trust: tuple[object, ...]) -> LoadedSettings:
         found = sources(
-            directory, worktree, self._environ, self._own.text, started_ns=self._started_ns, tools=self._tools
+            directory, worktree, self._environ, self._own.text, at_start=self._at_start, tools=self._tools
         )
         good = self._good.pop((directory, worktree), {})
         held: list[SettingsSource] = []

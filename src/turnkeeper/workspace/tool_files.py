@@ -7,7 +7,6 @@ loaded. The variable that trusts every project trusts the files that are older t
 
 import ast
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -18,7 +17,7 @@ from turnkeeper.core import flags
 from turnkeeper.core.limits import CUSTOM_TOOL_BYTES_MAX
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files, paths
-from turnkeeper.workspace.trust import TrustedDirectories, are_older
+from turnkeeper.workspace.trust import FilesAtStart, TrustedDirectories
 
 FOLDERS: Final = ("tool", "tools")
 PLUGIN_FOLDERS: Final = ("plugin", "plugins")
@@ -74,12 +73,14 @@ class ToolTrust:
     def __init__(self, environ: Mapping[str, str], *, started_ns: int | None = None) -> None:
         """``started_ns`` is when the program was started, by the clock of the file system; now by default."""
         self._environ = environ
-        self._started_ns = time.time_ns() if started_ns is None else started_ns
+        self._at_start = FilesAtStart(started_ns)
 
     def allows(self, file: Path, content: bytes) -> bool:
         """Whether a file with this content, which was just read, may be loaded."""
         directory = file.parent.parent
-        if self._is_own(directory) or (self._trusted.are_all and self._is_old(file)):
+        if self._is_own(directory):
+            return True
+        if self._trusted.are_all and self._at_start.has(file, content, (file, file.parent, directory)):
             return True
         return directory in self._trusted and self._trusted.has_tools(file, content)
 
@@ -96,10 +97,3 @@ class ToolTrust:
     @cached_property
     def _trusted(self) -> TrustedDirectories:
         return TrustedDirectories(self._environ)
-
-    def _is_old(self, file: Path) -> bool:
-        """Whether neither the file nor its place changed since the start.
-
-        The two directories above the file are looked at, too: an older file could have been moved into its place.
-        """
-        return are_older((file, file.parent, file.parent.parent), self._started_ns)

@@ -2,10 +2,11 @@
 
 The configuration of a project that is not trusted can only narrow what may happen (``core.trust``). A model's commands
 can write the files of a project, so its settings and its tools are trusted by their content: ``turnkeeper trust``
-records their hashes. The variable trusts the files that are older than this process's use of them.
+records their hashes. The variable trusts the files as this process first read them, if they are older than the process.
 """
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -107,7 +108,30 @@ class TrustedDirectories:
         return was_trusted
 
 
-def are_older(places: Iterable[Path], moment_ns: int) -> bool:
+class FilesAtStart:
+    """The files that the variable trusts: those that were there when the program started, until their content changes.
+
+    A file that was accepted is known by its content from then on, for its directory may change: a file is added to it.
+    """
+
+    def __init__(self, started_ns: int | None = None) -> None:
+        """``started_ns`` is when the program was started, by the clock of the file system; now by default."""
+        self._started_ns = time.time_ns() if started_ns is None else started_ns
+        self._accepted: dict[Path, str] = {}
+
+    def has(self, file: Path, content: bytes, places: Iterable[Path]) -> bool:
+        """Whether a file had this content at the start; ``places`` are the file, and the directories made for it.
+
+        The directories are looked at, too: an older file could have been moved into the place of this one.
+        """
+        hashed = _hashed(content)
+        if self._accepted.pop(file, None) != hashed and not _are_older(places, self._started_ns):
+            return False
+        self._accepted[file] = hashed
+        return True
+
+
+def _are_older(places: Iterable[Path], moment_ns: int) -> bool:
     """Whether none of these files, directories and links changed since a moment.
 
     The time that is compared is that of the kernel, which a command cannot set.
