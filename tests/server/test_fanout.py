@@ -35,10 +35,12 @@ class Stream:
         self.texts: dict[str, str] = {}
         self.whole: dict[str, str] = {}
         self.is_idle = False
+        self.events: list[dict[str, Any]] = []
         self._news = anyio.Event()
 
     def take(self, event: dict[str, Any]) -> None:
         properties = event["properties"]
+        self.events.append(event)
         if event["type"] == "message.part.delta":
             part_id = properties["partID"]
             assert part_id in self.texts, "the part is told before its text"
@@ -114,7 +116,11 @@ async def two_servers(
 
 async def prompted(http: httpx2.AsyncClient) -> None:
     session = (await http.post("/session", json={"title": "titled"})).json()["id"]
-    answer = await http.post(f"/session/{session}/prompt_async", json={"parts": [{"type": "text", "text": "go"}]})
+    await asked(http, session, "go")
+
+
+async def asked(http: httpx2.AsyncClient, session: str, text: str) -> None:
+    answer = await http.post(f"/session/{session}/prompt_async", json={"parts": [{"type": "text", "text": text}]})
     assert answer.is_success, answer.text
 
 
@@ -142,6 +148,48 @@ async def test_what_one_server_says_is_streamed_by_another_while_it_is_said(tmp_
                 assert await metric(far, "turnkeeper_live_heard_total") > 0
                 assert await metric(near, "turnkeeper_live_sent_total") > 0
                 assert await metric(near, "turnkeeper_live_heard_total") == 0
+
+
+def is_user_text(event: dict[str, Any], text: str) -> bool:
+    part = event["properties"].get("part", {})
+    return event["type"] == "message.part.updated" and (part.get("type"), part.get("text")) == ("text", text)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_the_first_subscriber_is_told_nothing_of_turns_that_were_over_when_it_came(
+    tmp_path: Path, engine: str
+) -> None:
+    script = Script().says("The first answer.").then().says("The second answer.")
+    with anyio.fail_after(DEADLINE_S):
+        async with two_servers(tmp_path, store_url(engine, tmp_path), script) as (near, far):
+            session = (await far.post("/session", json={"title": "titled"})).json()["id"]
+            async with listening(near) as own:
+                await asked(near, session, "one")
+                await own.rest()
+            async with listening(far) as stream:
+                await asked(near, session, "two")
+                await stream.rest()
+            assert list(stream.whole.values()) == ["The second answer."]
+            assert [text for text in ("one", "two") if any(is_user_text(one, text) for one in stream.events)] == ["two"]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_a_subscriber_is_told_the_beginning_of_a_turn_of_a_session_that_its_server_never_read(
+    tmp_path: Path, engine: str
+) -> None:
+    gate = Gate()
+    script = Script().calls("bash", command="echo hello", description="greet").then().says("Done.").waits(gate)
+    with anyio.fail_after(DEADLINE_S):
+        async with two_servers(tmp_path, store_url(engine, tmp_path), script) as (near, far), listening(far) as stream:
+            await prompted(near)
+            await stream.wait("Done.")
+            told = stream.events
+            assert any(one["properties"].get("status", {}).get("type") == "busy" for one in told)
+            assert any(is_user_text(one, "go") for one in told)
+            assert any(one["properties"].get("part", {}).get("tool") == "bash" for one in told)
+            gate.open()
+            await stream.rest()
+            assert list(stream.whole.values()) == ["Done."]
 
 
 async def test_when_the_listening_connections_are_killed_the_rest_of_the_text_still_arrives(tmp_path: Path) -> None:

@@ -270,6 +270,16 @@ class Running(Records):
 
         return await cluster.report(self.store)
 
+    async def catch_up(self) -> None:
+        """Read what other processes wrote while nobody listened; before a subscription that is told only what is new.
+
+        Does nothing while somebody listens: then ``follow`` has read it.
+        """
+        from turnkeeper.store.follower import catch_up
+
+        if not self._bus.subscribers:
+            await catch_up(self.store, self.running, is_heard=False)
+
     async def follow(self) -> None:
         """Publish to subscribers what other processes write to the sessions that they run. Never ends."""
         from turnkeeper.store.follower import follow

@@ -13,12 +13,13 @@ from turnkeeper.core.entry import Recorded, event_id
 from turnkeeper.core.view import OpenAsk, OpenTurn, PermissionAsk, QuestionAsk
 from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage, Message
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import KINDS, Delta, Notification
 from turnkeeper.model.parts import Part, ReasoningPart
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.session import Session
-from turnkeeper.model.status import Idle
+from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.value import Value
 
 Said: TypeAlias = tuple[str, dict[str, object]]
@@ -77,6 +78,14 @@ def deleted(session: Session, seq: int = 0) -> Notification:
 def open_part(session: Session, turn: OpenTurn, part: Part) -> list[Notification]:
     """An open part with what is known of its text, for subscribers that were not told when it began."""
     return [_notification(session, 0, kind, body) for kind, body in _message(turn.message, [part], 0)]
+
+
+def open_turn(session: Session, status: Status, messages: Iterable[MessageWithParts]) -> list[Notification]:
+    """The status and the messages of a running turn, for subscribers that were not told when it began."""
+    said: list[Said] = [("session.status", {"status": status})]
+    for one in messages:
+        said += _message(one.info, one.parts, 0)
+    return [_notification(session, 0, kind, body) for kind, body in said]
 
 
 def asked(session: Session, ask: OpenAsk) -> Notification:

@@ -89,7 +89,7 @@ class Fanout:
                 return
             case PartUpdated(part=TextPart() | ReasoningPart() as part):
                 self._publish(one)
-                if _is_growing(part):
+                if is_growing(part):
                     self._publish_all(self._texts.began(part.id, len(part.text)))
                 else:
                     self._texts.ended(part.id)
@@ -148,7 +148,7 @@ class Fanout:
         if view is None or view.turn is None or view.turn.message.id != message_id:
             return None
         part = view.turn.parts.get(part_id)
-        if part is None or not _is_growing(part):
+        if part is None or not is_growing(part):
             return None
         if not self._texts.is_told(part_id):
             for one in open_part(view.session, view.turn, part):
@@ -162,7 +162,7 @@ class Fanout:
             self._publish_delta(one.but(directory=view.session.directory) if view is not None else one)
 
 
-def _is_growing(part: Part) -> TypeGuard[TextPart | ReasoningPart]:
+def is_growing(part: Part) -> TypeGuard[TextPart | ReasoningPart]:
     """Whether more text may be added to a part."""
     return isinstance(part, TextPart | ReasoningPart) and part.time is not None and part.time.end is None
 

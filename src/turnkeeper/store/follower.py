@@ -7,14 +7,21 @@ import anyio
 import msgspec
 
 from turnkeeper.core.limits import TAIL_POLL_S
+from turnkeeper.core.notify import open_turn
+from turnkeeper.core.view import OpenTurn, SessionView
+from turnkeeper.model.notification import Notification
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import UNREADABLE, Value
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Engine, EngineError, Watched
+from turnkeeper.store.fanout import is_growing
 from turnkeeper.store.store import Store
 
 FOLLOWED_MAX = 128
 """How many sessions are looked at although no process runs them."""
+
+TURN_MESSAGES_MAX = 50
+"""How many messages of a turn that another process runs are told at the first look."""
 
 
 class _Head(Value):
@@ -35,7 +42,7 @@ async def follow(
     """Fold and publish the new events of sessions that other processes run, and their live deltas. Never ends.
 
     Nothing is read while nobody listens. ``own`` are the sessions of this process, whose events are published as they
-    are written. A session that is not in memory is published from the first look on, with what its open turn has said.
+    are written. A session that is not in memory is published from the first look on, with its open turn so far.
     """
     seen: int | None = None
     news = News(store.engine)
@@ -47,13 +54,17 @@ async def follow(
         try:
             version = await store.engine.version()
             if version != seen:
-                await _catch_up(store, own())
+                await catch_up(store, own())
             seen = version
         except EngineError:
             seen = None
 
 
-async def _catch_up(store: Store, own: Collection[str]) -> None:
+async def catch_up(store: Store, own: Collection[str], *, is_heard: bool = True) -> None:
+    """Fold what other processes wrote, and publish it if somebody listens.
+
+    Nobody does before the first subscriber comes, which must be told nothing that was over by then.
+    """
     at_work = {key[-1] for key, _ in await store.engine.scan(("busy",))}
     # One may have begun and come to rest between two looks; then it is among those that were used last.
     looked_at = sorted(at_work.union(store.journal.cache.newest(FOLLOWED_MAX)).difference(own))
@@ -63,8 +74,26 @@ async def _catch_up(store: Store, own: Collection[str]) -> None:
         with suppress(NotFound, *UNREADABLE):
             if known is None or (stored is not None and _read(stored).seq > known.seq):
                 view = await store.journal.view(session_id)
-                if known is None:
+                if is_heard and known is None and view.turn is not None:
+                    store.journal.publisher.publish(await _turn_so_far(store, view, view.turn))
                     store.journal.fanout.announce(view)
+
+
+async def _turn_so_far(store: Store, view: SessionView, turn: OpenTurn) -> list[Notification]:
+    """What subscribers were not told of a turn that began before the first look: its prompt, steps and calls.
+
+    The texts that still grow are left out: the fanout announces them, with the place where they go on.
+    """
+    found = (await store.queries.messages(view.session.id, limit=TURN_MESSAGES_MAX)).items
+    ids = [one.info.id for one in found]
+    first, last = turn.message.parent_id, turn.message.id
+    begun = found[ids.index(first) :] if first in ids else found
+    known = {id for id, part in turn.parts.items() if not is_growing(part)}
+    told = [
+        one if one.info.id != last else one.but(parts=tuple(part for part in one.parts if part.id in known))
+        for one in begun
+    ]
+    return open_turn(view.session, view.status, told)
 
 
 class News:

@@ -84,9 +84,7 @@ class SettingsCache:
         return known.settings
 
     def _loaded(self, directory: Path, worktree: Path, trust: tuple[object, ...]) -> LoadedSettings:
-        found = sources(
-            directory, worktree, self._environ, self._own.text, at_start=self._at_start, tools=self._tools
-        )
+        found = sources(directory, worktree, self._environ, self._own.text, at_start=self._at_start, tools=self._tools)
         good = self._good.pop((directory, worktree), {})
         held: list[SettingsSource] = []
         kept: list[str] = []

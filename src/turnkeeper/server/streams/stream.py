@@ -1,6 +1,7 @@
 """Stream: an open event stream as an ASGI application. It ends with its client or its hub, or when it is too slow."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 import anyio
@@ -12,6 +13,7 @@ from turnkeeper.server.streams.channel import StreamFilter
 from turnkeeper.server.streams.frame import COMMENT
 from turnkeeper.server.streams.hub import Hub, Membership
 from turnkeeper.server.streams.subscriber import Subscriber
+from turnkeeper.store.engine import EngineError
 
 HEADERS: Final = [
     (b"content-type", b"text/event-stream"),
@@ -20,6 +22,8 @@ HEADERS: Final = [
     (b"x-content-type-options", b"nosniff"),
 ]
 
+CATCH_UP_S: Final = 1
+"""How long a first subscriber waits for a store that is slow or away."""
 HEARTBEAT_S: Final = 10
 HEARTBEAT_SECOND_S: Final = 15
 
@@ -35,6 +39,8 @@ class Stream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the stream (the ASGI entry point)."""
+        with suppress(EngineError), anyio.move_on_after(CATCH_UP_S):
+            await self._hub.turnkeeper.catch_up()
         # Subscribe before the response: a client that has received the first byte misses no later event.
         member = self._hub.join(self._filter, since=self._since)
         try:
