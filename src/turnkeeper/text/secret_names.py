@@ -30,7 +30,7 @@ _LINE: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r"[A-Za-z]{1,20}|\d{1,7}|[\d.]{1,12}|(?:true|false|null|none|yes|no|on|off)", re.I)
 _PLACEHOLDER: Final = re.compile(
-    r"(?:<.*>?|\[.*|\$.*|%.*|\{.*|x{3,}.*|\*{3,}.*|\.{3,}.*|-{3,}.*"
+    r"(?:<.*>?|\[.*|\$.*|%.*|\{.*|x{3,}.*|\*{3,}.*|\.{3,}.*|-{3,}(?!-*BEGIN ).*"
     r"|none|null|nil|true|false|undefined|string|str|secret|password|passwd|token|key)",
     re.I | re.S,
 )

@@ -25,7 +25,11 @@ ENV_FILE_BYTES_MAX: Final = 256 * 1024
 DIRECTORIES_MAX: Final = 5_000
 """Directories of a workspace in which ``.env`` files are looked for."""
 DEPTH_MAX: Final = 6
+LINE_CHARS_MIN: Final = 16
+"""A shorter line of a value of several lines is no secret by itself."""
 
+_LINE_BREAK: Final = re.compile(r"\\n|\r?\n")
+_KEY_LINE: Final = re.compile(r"[^\s-]\S+")
 _EMAIL: Final = re.compile(r"^[ \t]*email[ \t]*=[ \t]*\"?([^\s\"@]+@[^\s\"@]+)", re.M | re.I)
 
 _SKIPPED_NAMES: Final = ".git node_modules .venv venv __pycache__ .tox .mypy_cache dist build target vendor"
@@ -81,7 +85,14 @@ def _env_file_values(top: Path) -> Iterator[str]:
         folders[:] = [] if deep else sorted(name for name in folders if name not in _SKIPPED)
         for name in files:
             if name == ".env" or name.startswith(".env.") or name.endswith(".env"):
-                yield from env_values(_read(Path(folder, name))).values()
+                for value in env_values(_read(Path(folder, name))).values():
+                    yield from (value, *_lines(value))
+
+
+def _lines(value: str) -> list[str]:
+    """The lines of a value of several lines, as of a key: a command may print one of them alone."""
+    lines = [one.strip() for one in _LINE_BREAK.split(value)]
+    return [one for one in lines if len(one) >= LINE_CHARS_MIN and _KEY_LINE.fullmatch(one)] if len(lines) > 1 else []
 
 
 def _read(file: Path) -> str:
