@@ -39,4 +39,6 @@ def main(command: str, *words: str) -> None:
             tk.answer(request.id, [[" ".join(words)]], resume=False)
 
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
 main(*sys.argv[1:])

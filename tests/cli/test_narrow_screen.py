@@ -28,6 +28,7 @@ def test_a_tree_and_a_log_fit_the_screen(shop: Shop) -> None:
     ("words", "said"),
     [
         (("session", "delete", "--older-than", "soon"), "as 30d or 12h. Try --help."),
+        (("run", "--yolo"), "Did you mean --model? Try --help."),
         (("run", "/reviw"), "begin the message with a space to send it as it is"),
         (("session", "tree", "nope"), "`turnkeeper session list --all` shows all of them"),
     ],

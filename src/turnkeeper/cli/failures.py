@@ -37,7 +37,8 @@ def problem(error: BaseException) -> CliFailure | None:
         return CliFailure("Interrupted", "interrupted; what was acknowledged is kept", INTERRUPTED)
     if isinstance(error, CycloptsError):
         error.verbose = False
-        return CliFailure("Usage", f"{' '.join(str(error).split()).rstrip('.')}. Try --help.", USAGE)
+        said = " ".join(str(error).split()).rstrip(".")
+        return CliFailure("Usage", f"{said if said.endswith('?') else f'{said}.'} Try --help.", USAGE)
     return _refused(error)
 
 

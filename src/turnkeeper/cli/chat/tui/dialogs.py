@@ -97,6 +97,9 @@ class Picker(ModalScreen[str | None]):
         listed.clear_options()
         listed.add_options([Option(_line(one)) for one in self._choices])
         listed.highlighted = 0 if self._choices else None
+        if not self._choices:
+            new = " Ctrl-N begins a new session." if self._has_new else ""
+            listed.add_option(Option(f"Nothing matches.{new}", disabled=True))
 
 
 class Agreement(ModalScreen[bool]):
