@@ -8,11 +8,15 @@ from typing import NamedTuple
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.model.prompt import FileInput
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.text.attachment_url import line_query
 from turnkeeper.workspace.files import SNIFFED_BYTES, is_binary, media_type, real
 
 
 class FileArgument(NamedTuple):
-    """A file or directory, and the lines of it to attach, counted from 1; without lines all of it."""
+    """A file or directory, and the lines of it to attach, counted from 1; without lines all of it.
+
+    Without ``last`` it is one line, or the symbol that begins there.
+    """
 
     path: Path
     mime: str
@@ -36,7 +40,7 @@ class FileArgument(NamedTuple):
     @property
     def part(self) -> FileInput:
         """The part of a prompt that attaches this."""
-        lines = f"?start={self.first}&end={self.last}" if self.first is not None else ""
+        lines = line_query(self.first, self.last) if self.first is not None else ""
         return FileInput(mime=self.mime, filename=self.path.name, url=f"{self.path.as_uri()}{lines}")
 
 
@@ -56,9 +60,9 @@ def attachment(given: str, directory: Path) -> FileArgument:
     mime = "application/x-directory" if path.is_dir() else guessed if is_media else "text/plain"
     if lines is None:
         return FileArgument(path, mime)
-    first, last = int(lines[2]), int(lines[3] or lines[2])
+    first, last = int(lines[2]), int(lines[3]) if lines[3] else None
     if mime == "text/plain" and path.is_file():
-        _check_lines(given, path, first, last)
+        _check_lines(given, path, first, first if last is None else last)
     return FileArgument(path, mime, first, last)
 
 

@@ -23,6 +23,7 @@ from turnkeeper.model.parts.file import Position, Range, ResourceSource, SymbolS
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, TextInput
 from turnkeeper.run.mcp_places import McpPlaces
 from turnkeeper.sessions.attach import DIRECTORY, TEXT
+from turnkeeper.text.attachment_url import line_query
 from turnkeeper.text.symbols import Symbol, find, nearest
 from turnkeeper.workspace.project import ProjectPlace
 from turnkeeper.workspace.symbols import FileSymbols, own_symbols
@@ -113,7 +114,7 @@ def _lines_of(named: _SymbolMention, symbol: Symbol) -> FileInput:
         kind=symbol.kind,
         text=named.mention,
     )
-    url = f"{named.file.url}?start={symbol.first}&end={symbol.last}"
+    url = f"{named.file.url}{line_query(symbol.first, symbol.last)}"
     return named.file.but(filename=f"{named.file.filename}#{symbol.name}", url=url, source=source)
 
 
@@ -157,7 +158,8 @@ def _named(name: str, template: str, place: ProjectPlace, agents: Container[str]
         return None
     part = FileInput(mime=TEXT, filename=file, url=path.as_uri())
     if (lines := _LINES.fullmatch(piece)) is not None:
-        return part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}?start={lines[1]}&end={lines[2] or lines[1]}")
+        numbers = sorted(int(one) for one in lines.groups() if one is not None)
+        return part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}{line_query(*numbers)}")
     symbol = piece.rstrip("(")  # As a call is written: run().
     written = f"@{file}{mark}{symbol}"
     found = re.search(rf"{re.escape(written)}(?!\w)", template)
