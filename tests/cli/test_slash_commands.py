@@ -113,6 +113,15 @@ def test_words_mention_files_and_standard_input_does_not(shop: Shop) -> None:
     assert parts[-1]["text"] == "and @README.md"
 
 
+def test_a_mentioned_file_that_is_not_there_is_noted_and_sent_as_text(shop: Shop) -> None:
+    said = shop.run("see @gone.py:3, @tides.py and @docs/gone, not @property", stdin=b"nor @piped.py")
+    notes = [line for line in said.err.splitlines() if "No such file" in line]
+    assert notes == ["! No such file: gone.py; sent as text", "! No such file: docs/gone; sent as text"]
+    assert said.code == 0
+    assert first_prompt(shop).startswith("see @gone.py:3,")
+    assert "No such file" not in shop.run("-c", "!echo @gone.py").err
+
+
 def test_a_command_of_the_configuration_takes_the_place_of_a_built_in_one(shop: Shop) -> None:
     put(shop, "undo", "Say undo")
     assert shop.run("/undo").code == 0

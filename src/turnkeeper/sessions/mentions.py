@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from anyio import to_thread
 
-from turnkeeper.core.mentions import mentions
+from turnkeeper.core.mentions import CLOSING, LINES, mentions, path_mentions
 from turnkeeper.model.parts.base import Mention
 from turnkeeper.model.parts.file import Position, Range, ResourceSource, SymbolSource
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, TextInput
@@ -28,11 +28,9 @@ from turnkeeper.text.symbols import Symbol, find, nearest
 from turnkeeper.workspace.project import ProjectPlace
 from turnkeeper.workspace.symbols import FileSymbols, own_symbols
 
-CLOSING: Final = ")]}>:;!?\"'"
 MEANT_MAX: Final = 8
 """How many symbols of one name are attached. With more of them the file is."""
 UNKNOWN: Final = "The user means the symbol {symbol} of {file}. {reason} The whole file is attached."
-_LINES: Final = re.compile(r"L?([1-9]\d{0,8})(?:-L?([1-9]\d{0,8}))?")
 
 
 class _SymbolMention(NamedTuple):
@@ -69,6 +67,12 @@ async def mentioned(
         if name not in named and ":" in name and (offered := await _offered(servers, place, name, text)) is not None:
             found.append(offered)
     return found
+
+
+async def missing_files(text: str, place: ProjectPlace, home: Path) -> list[str]:
+    """The paths that a text mentions and that do not exist, so that it is sent without them."""
+    names = path_mentions(text)
+    return await to_thread.run_sync(lambda: [name for name in names if _existing(name, place, home) is None])
 
 
 async def with_mentions(
@@ -157,7 +161,7 @@ def _named(name: str, template: str, place: ProjectPlace, agents: Container[str]
     if path is None or path.is_dir():
         return None
     part = FileInput(mime=TEXT, filename=file, url=path.as_uri())
-    if (lines := _LINES.fullmatch(piece)) is not None:
+    if (lines := LINES.fullmatch(piece)) is not None:
         numbers = sorted(int(one) for one in lines.groups() if one is not None)
         return part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}{line_query(*numbers)}")
     symbol = piece.rstrip("(")  # As a call is written: run().
@@ -170,7 +174,7 @@ def _named(name: str, template: str, place: ProjectPlace, agents: Container[str]
 def _split(name: str) -> tuple[str, str, str]:
     """The file, the mark and the piece of a name. After a colon there are only lines, as in ``run --file``."""
     file, mark, piece = name.rpartition(":")
-    return (file, mark, piece) if _LINES.fullmatch(piece) else name.rpartition("#")
+    return (file, mark, piece) if LINES.fullmatch(piece) else name.rpartition("#")
 
 
 def _existing(name: str, place: ProjectPlace, home: Path) -> Path | None:
