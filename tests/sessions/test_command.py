@@ -249,7 +249,7 @@ async def test_the_commands_of_a_directory_are_listed_with_their_files(tmp_path:
     async with open_stage(tmp_path, {"init": {"template": "Mine"}}) as on:
         known = {one.name: one for one in await on.tk.commands()}
     assert list(known) == sorted(known)
-    assert {"help", "compact", "undo", "redo", "share", "export", "init", "review", "sub/t2"} == set(known)
+    assert {"help", "compact", "undo", "redo", "share", "unshare", "export", "init", "review", "sub/t2"} == set(known)
     assert (known["sub/t2"].where, known["sub/t2"].is_own) == (str(own), True)
     assert known["sub/t2"].hints == ("$2", "$ARGUMENTS")
     assert (known["init"].template, known["init"].is_own) == ("Mine", False)
