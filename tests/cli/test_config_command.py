@@ -139,6 +139,8 @@ def test_every_mistake_is_listed_and_an_error_is_the_exit_code(shop: Shop, own: 
     assert (run.returncode, run.stdout.splitlines()) == (
         0,
         [
+            f"{own}:8:1: warning: provider.other.options.apiKey: the variable OTHER_KEY is not set, so "
+            "{env:OTHER_KEY} is empty",
             f"{own}:1:1: warning: model: there is no provider 'a'; did you mean 'zai' or 'xai' or 'local'?",
             f"{file}:3:2: warning: shell: Expected `str | null`, got `int`; it is left out",
             f"{file}:2:2: warning: there is no setting 'modle'; did you mean 'model'?",
@@ -151,6 +153,7 @@ def test_every_mistake_is_listed_and_an_error_is_the_exit_code(shop: Shop, own: 
     assert (run.returncode, len(found["files"])) == (1, 3)
     # With an error in a file nobody can say which models there are.
     assert [(one["severity"], one["key"], one["line"]) for one in found["problems"]] == [
+        ("warning", "provider.other.options.apiKey", 8),
         ("warning", "shell", 3),
         ("warning", "modle", 2),
         ("error", "permission.bsh", 2),
@@ -200,6 +203,37 @@ def test_a_file_that_is_referred_to_and_missing_is_told_with_its_line(shop: Shop
         True,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "turnkeeper.jsonc",
+            '{\n // {env:IN_A_COMMENT}\n "username": "{env:GONE_NAME} of {env:HOME}",\n'
+            ' "instructions": ["a.md",\n  "{env:GONE_FOLDER}/b.md"], "subagent_depth": 1{env:GONE_DIGIT}\n}',
+        ),
+        (
+            "turnkeeper.toml",
+            '# {env:IN_A_COMMENT}\n\nusername = "{env:GONE_NAME} of {env:HOME}"\n'
+            'instructions = ["a.md",\n "{env:GONE_FOLDER}/b.md"]\nshell = "{env:GONE_SHELL}"\n',
+        ),
+    ],
+)
+def test_a_variable_that_is_referred_to_and_not_set_is_a_warning_with_its_line(
+    shop: Shop, name: str, text: str
+) -> None:
+    (shop.project / name).write_text(text)
+    run = shop.process("config", "check", "--json")
+    found = [(one["key"], one["line"], one["severity"]) for one in json.loads(run.stdout)["problems"]]
+    assert found[:2] == [("username", 3, "warning"), ("instructions.1", 5, "warning")]
+    assert found[2:] in ([("subagent_depth", 5, "warning")], [("shell", 6, "warning")])
+    said = shop.process("config", "check").stdout
+    words = "username: the variable GONE_NAME is not set, so {env:GONE_NAME} is empty"
+    assert (run.returncode, words in said, "COMMENT" in said) == (0, True, False)
+    assert "GONE" not in shop.run("list the files").err
+    quiet = dict.fromkeys(("GONE_NAME", "GONE_FOLDER", "GONE_DIGIT", "GONE_SHELL"), "0")
+    assert shop.process("config", "check", **quiet).stdout == "No mistakes in 1 file.\n"
 
 
 def test_a_variable_that_overrides_a_setting_is_named(shop: Shop) -> None:

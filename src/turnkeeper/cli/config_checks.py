@@ -19,6 +19,7 @@ async def with_missing(found: "Sequence[SettingsSource]", options: Options) -> "
     """The sources, with warnings about what they name and does not exist. A file that holds elsewhere is left alone."""
     from turnkeeper.cli.plugged import plugged_directory
 
+    found = [one._replace(problems=(*one.problems, *one.unset)) for one in found]
     try:
         async with plugged_directory(options.environ) as here:
             holding = {source.where for source in here.loaded.sources}
