@@ -188,6 +188,35 @@ def test_what_is_named_and_does_not_exist_is_a_warning_with_its_line(shop: Shop)
     assert "neither a `command` nor a `url`" in words
 
 
+def test_a_temperature_that_is_not_sent_is_a_warning_with_its_line(shop: Shop) -> None:
+    models = {"silent": {}, "warm": {"temperature": True}, "cold": {"temperature": False}}
+    local = {"options": {"baseURL": "http://127.0.0.1:9"}, "models": models}
+    shop.configure(
+        model="local/silent",
+        provider={"local": {"protocol": "openai-chat", **local}, "claude": {"protocol": "anthropic", **local}},
+        agent={
+            "build": {"temperature": 0.2, "top_p": 0.9},
+            "warm": {"temperature": 0.2, "model": "local/warm"},
+            "cold": {"temperature": 0, "model": "local/cold"},
+            "poet": {"top_p": 0.9, "model": "claude/silent"},
+            "gone": {"temperature": 0.2, "model": "local/gone"},
+            "offline": {"temperature": 0.2, "model": "offline/tk-1"},
+        },
+    )
+    (shop.project / ".turnkeeper/agents").mkdir(parents=True)
+    file = shop.project / ".turnkeeper/agents/review.md"
+    file.write_text("---\nmode: all\ntemperature: 0.1\n---\nReview.\n")
+    run = shop.process("config", "check", "--json")
+    found = json.loads(run.stdout)["problems"]
+    keys = ["agent.build.temperature", "agent.cold.temperature", "agent.poet.top_p", "agent.review.temperature"]
+    assert ([one["key"] for one in found], run.returncode) == (keys, 0)
+    assert (found[-1]["file"], found[-1]["line"]) == (str(file), 3)
+    assert found[0]["message"] == (
+        "agent.build.temperature is not sent: local/silent does not say that it takes a temperature; if it does, set "
+        "provider.local.models.silent.temperature to true"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
