@@ -276,6 +276,15 @@ async def test_a_skill_is_a_command_and_overrides_none(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("action", ["allow", "ask", "deny"])
+async def test_a_skill_that_the_user_calls_needs_no_permission(tmp_path: Path, action: str) -> None:
+    skill = tmp_path / ".claude/skills/notes/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: notes\n---\nWrite notes.")
+    async with open_stage(tmp_path, {}, config={"permission": {"skill": {"notes": action}}}) as on:
+        assert (await sent(on, "notes", "for 2.0")).startswith("Write notes.")
+
+
 async def test_that_a_command_was_executed_is_told_when_the_session_rests(tmp_path: Path) -> None:
     async with open_stage(tmp_path, {"go": {"template": "Go"}}) as on:
         session_id = await on.session()
