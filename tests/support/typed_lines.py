@@ -1,6 +1,6 @@
 """A place to type in for tests of a chat: lines that are typed one after another."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 import anyio
@@ -11,10 +11,13 @@ from turnkeeper.cli.plain import Plain
 
 
 class Lines:
-    """A place where each line is typed when the chat is idle, and then the user leaves."""
+    """A place where each line is typed when the chat is idle, and then the user leaves.
 
-    def __init__(self, *lines: str) -> None:
-        self._lines = [*lines]
+    In place of a line something else may be done.
+    """
+
+    def __init__(self, *lines: str | Callable[[], Awaitable[object]]) -> None:
+        self._lines = iter(lines)
         self._ready, self._closed = anyio.Event(), anyio.Event()
 
     def display(self, *, thinking: bool) -> Display:
@@ -34,7 +37,10 @@ class Lines:
             await self._ready.wait()
             self._ready = anyio.Event()
             if desk.state == "idle" and not self._closed.is_set():
-                line = self._lines.pop(0) if self._lines else None
+                line = next(self._lines, None)
+                while callable(line):
+                    await line()
+                    line = next(self._lines, None)
                 desk.heard("leave" if line is None else "send", line or "")
 
     def ready(self) -> None:

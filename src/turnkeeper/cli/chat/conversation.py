@@ -201,7 +201,6 @@ class Conversation(Chat):
 
     async def command(self, called: CalledCommand) -> None:
         """Send a command of the directory to the idle session. Its agent answers it alone, not what is said later."""
-        self.agent_of_session = None
         await note_missing(self.tk, called.arguments, self.directory_here, self.note)
         await self._begin(called.prompt(Prompt(parts=(), agent=self.agent, model=self.model)), called)
 
@@ -289,7 +288,7 @@ class Conversation(Chat):
             shows_summary=shows_summary,
             stop=self._stop,
             insists=lambda: not self._is_prompted_meanwhile,  # That prompt is to be answered.
-            told=self.follow,
+            handed_over=self.handed_over,
             runs_elsewhere=self._runs_elsewhere,
         )
 
