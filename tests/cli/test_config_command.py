@@ -139,6 +139,8 @@ def test_every_mistake_is_listed_and_an_error_is_the_exit_code(shop: Shop, own: 
     assert (run.returncode, run.stdout.splitlines()) == (
         0,
         [
+            f"{own}:8:1: warning: provider.other.options.apiKey: the variable OTHER_KEY is not set, so "
+            "{env:OTHER_KEY} is empty",
             f"{own}:1:1: warning: model: there is no provider 'a'; did you mean 'zai' or 'xai' or 'local'?",
             f"{file}:3:2: warning: shell: Expected `str | null`, got `int`; it is left out",
             f"{file}:2:2: warning: there is no setting 'modle'; did you mean 'model'?",
@@ -151,6 +153,7 @@ def test_every_mistake_is_listed_and_an_error_is_the_exit_code(shop: Shop, own: 
     assert (run.returncode, len(found["files"])) == (1, 3)
     # With an error in a file nobody can say which models there are.
     assert [(one["severity"], one["key"], one["line"]) for one in found["problems"]] == [
+        ("warning", "provider.other.options.apiKey", 8),
         ("warning", "shell", 3),
         ("warning", "modle", 2),
         ("error", "permission.bsh", 2),
@@ -185,6 +188,35 @@ def test_what_is_named_and_does_not_exist_is_a_warning_with_its_line(shop: Shop)
     assert "neither a `command` nor a `url`" in words
 
 
+def test_a_temperature_that_is_not_sent_is_a_warning_with_its_line(shop: Shop) -> None:
+    models = {"silent": {}, "warm": {"temperature": True}, "cold": {"temperature": False}}
+    local = {"options": {"baseURL": "http://127.0.0.1:9"}, "models": models}
+    shop.configure(
+        model="local/silent",
+        provider={"local": {"protocol": "openai-chat", **local}, "claude": {"protocol": "anthropic", **local}},
+        agent={
+            "build": {"temperature": 0.2, "top_p": 0.9},
+            "warm": {"temperature": 0.2, "model": "local/warm"},
+            "cold": {"temperature": 0, "model": "local/cold"},
+            "poet": {"top_p": 0.9, "model": "claude/silent"},
+            "gone": {"temperature": 0.2, "model": "local/gone"},
+            "offline": {"temperature": 0.2, "model": "offline/tk-1"},
+        },
+    )
+    (shop.project / ".turnkeeper/agents").mkdir(parents=True)
+    file = shop.project / ".turnkeeper/agents/review.md"
+    file.write_text("---\nmode: all\ntemperature: 0.1\n---\nReview.\n")
+    run = shop.process("config", "check", "--json")
+    found = json.loads(run.stdout)["problems"]
+    keys = ["agent.build.temperature", "agent.cold.temperature", "agent.poet.top_p", "agent.review.temperature"]
+    assert ([one["key"] for one in found], run.returncode) == (keys, 0)
+    assert (found[-1]["file"], found[-1]["line"]) == (str(file), 3)
+    assert found[0]["message"] == (
+        "agent.build.temperature is not sent: local/silent does not say that it takes a temperature; if it does, set "
+        "provider.local.models.silent.temperature to true"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -200,6 +232,37 @@ def test_a_file_that_is_referred_to_and_missing_is_told_with_its_line(shop: Shop
         True,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "turnkeeper.jsonc",
+            '{\n // {env:IN_A_COMMENT}\n "username": "{env:GONE_NAME} of {env:HOME}",\n'
+            ' "instructions": ["a.md",\n  "{env:GONE_FOLDER}/b.md"], "subagent_depth": 1{env:GONE_DIGIT}\n}',
+        ),
+        (
+            "turnkeeper.toml",
+            '# {env:IN_A_COMMENT}\n\nusername = "{env:GONE_NAME} of {env:HOME}"\n'
+            'instructions = ["a.md",\n "{env:GONE_FOLDER}/b.md"]\nshell = "{env:GONE_SHELL}"\n',
+        ),
+    ],
+)
+def test_a_variable_that_is_referred_to_and_not_set_is_a_warning_with_its_line(
+    shop: Shop, name: str, text: str
+) -> None:
+    (shop.project / name).write_text(text)
+    run = shop.process("config", "check", "--json")
+    found = [(one["key"], one["line"], one["severity"]) for one in json.loads(run.stdout)["problems"]]
+    assert found[:2] == [("username", 3, "warning"), ("instructions.1", 5, "warning")]
+    assert found[2:] in ([("subagent_depth", 5, "warning")], [("shell", 6, "warning")])
+    said = shop.process("config", "check").stdout
+    words = "username: the variable GONE_NAME is not set, so {env:GONE_NAME} is empty"
+    assert (run.returncode, words in said, "COMMENT" in said) == (0, True, False)
+    assert "GONE" not in shop.run("list the files").err
+    quiet = dict.fromkeys(("GONE_NAME", "GONE_FOLDER", "GONE_DIGIT", "GONE_SHELL"), "0")
+    assert shop.process("config", "check", **quiet).stdout == "No mistakes in 1 file.\n"
 
 
 def test_a_variable_that_overrides_a_setting_is_named(shop: Shop) -> None:

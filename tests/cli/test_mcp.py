@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 from workshop import Shop
 
+import turnkeeper
 from turnkeeper.core.mcp import output
 from turnkeeper.model.config import McpConfig
 from turnkeeper.workspace.mcp_server import McpPlace, McpServer
@@ -57,6 +58,15 @@ def test_other_agents_search_and_read_past_sessions(shop: Shop) -> None:
     assert shop.process("run", "the harbour master sleeps").returncode == 0
     [session] = shop.sessions()
     anyio.run(_remember, shop, session["id"])
+
+
+def test_other_agents_are_told_the_version(shop: Shop) -> None:
+    shop.run("the harbour master sleeps")
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    answers = shop.process("mcp", "serve", stdin=f"{asked}\n").stdout.splitlines()
+    info = json.loads(answers[0])["result"]["serverInfo"]
+    assert (info["name"], info["version"]) == ("turnkeeper", turnkeeper.__version__)
 
 
 async def _remember(shop: Shop, session_id: str) -> None:

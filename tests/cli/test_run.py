@@ -186,7 +186,8 @@ def test_a_file_is_attached_with_its_lines(shop: Shop) -> None:
     ("given", "mime", "first", "last"),
     [
         ("a.py", "text/plain", None, None),
-        ("a.py:1", "text/plain", 1, 1),
+        ("a.py:1", "text/plain", 1, None),
+        ("a.py:1-1", "text/plain", 1, 1),
         ("a.py:1-9", "text/plain", 1, 9),
         ("b.png", "image/png", None, None),
         ("c.pdf", "application/pdf", None, None),

@@ -11,7 +11,7 @@ def test_a_session_is_shared_after_a_look_at_what_is_masked_and_the_link_is_with
     report = json.loads(shop.process("session", "redactions", session["id"], "--json").stdout)
     assert report["masked"] != []
     refused = shop.process("session", "share", session["id"])
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert "add --yes" in " ".join(refused.stderr.split())
     link = json.loads(shop.process("session", "share", session["id"], "--yes", "--json").stdout)
     assert (link["sessionID"], link["report"]) == (session["id"], report)

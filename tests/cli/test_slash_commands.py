@@ -92,14 +92,21 @@ def test_help_lists_the_commands_and_actions_need_a_session_and_go_alone(shop: S
     listed = shop.run("/help")
     assert (listed.code, "/greet" in listed.out, "/undo" in listed.out) == (0, True, True)
     assert shop.sessions() == []
-    for name in ("compact", "undo", "redo", "share", "export"):
+    for name in ("compact", "undo", "redo", "share", "unshare", "export"):
         lost = shop.run(f"/{name}")
         assert (lost.code, f"/{name} needs a session" in lost.err) == (2, True)
     shop.run("read README.md")
     refused = shop.run("-c", "/compact now")
     assert (refused.code, "/compact goes alone" in refused.err) == (2, True)
     shared = shop.run("-c", "/share")
-    assert (shared.code, "somebody must agree" in shared.err) == (1, True)
+    assert (shared.code, "somebody must agree" in shared.err) == (2, True)
+    assert shop.run("-c", "/undo").code == 2
+    unshared = shop.run("-c", "/unshare")
+    assert (unshared.code, "has no link" in unshared.err) == (1, True)
+    assert shop.process("session", "share", shop.sessions()[0]["id"], "--yes").returncode == 0
+    unshared = shop.run("-c", "/unshare")
+    assert (unshared.code, unshared.err) == (0, "The link is withdrawn.\n")
+    assert "share" not in shop.sessions()[0]
     exported = shop.run("-c", f"/export {shop.project / 'out.json'}")
     assert exported.code == 0, exported.err
     assert json.loads((shop.project / "out.json").read_text())["info"]["id"] == shop.sessions()[0]["id"]
@@ -111,6 +118,15 @@ def test_words_mention_files_and_standard_input_does_not(shop: Shop) -> None:
     assert [one["filename"] for one in parts if one["type"] == "file"] == ["tides.py"]
     assert parts[0]["text"] == "what is in @tides.py?"
     assert parts[-1]["text"] == "and @README.md"
+
+
+def test_a_mentioned_file_that_is_not_there_is_noted_and_sent_as_text(shop: Shop) -> None:
+    said = shop.run("see @gone.py:3, @tides.py and @docs/gone, not @property", stdin=b"nor @piped.py")
+    notes = [line for line in said.err.splitlines() if "No such file" in line]
+    assert notes == ["! No such file: gone.py; sent as text", "! No such file: docs/gone; sent as text"]
+    assert said.code == 0
+    assert first_prompt(shop).startswith("see @gone.py:3,")
+    assert "No such file" not in shop.run("-c", "!echo @gone.py").err
 
 
 def test_a_command_of_the_configuration_takes_the_place_of_a_built_in_one(shop: Shop) -> None:
@@ -134,7 +150,19 @@ def test_the_list_and_one_command_name_their_files_and_no_secrets(shop: Shop) ->
     shop.configure(command={"secret": {"template": "{env:SECRET_WORDS}"}})
     listed = json.loads(shop.process("command", "list", "--json").stdout)
     names = [one["name"] for one in listed["items"]]
-    assert names == ["compact", "export", "help", "init", "redo", "review", "secret", "share", "sub/t2", "undo"]
+    assert names == [
+        "compact",
+        "export",
+        "help",
+        "init",
+        "redo",
+        "review",
+        "secret",
+        "share",
+        "sub/t2",
+        "undo",
+        "unshare",
+    ]
     row = {
         "name": "sub/t2",
         "kind": "prompt",
@@ -175,4 +203,6 @@ def test_a_server_takes_the_same_commands(shop: Shop) -> None:
         assert len(shop.sessions()) == 1
         assert "/greet" in shop.process("run", "--server", url, "/help").stdout
         shared = shop.process("run", "--server", url, "-c", "/share")
-        assert (shared.returncode, "somebody must agree" in shared.stderr) == (1, True)
+        assert (shared.returncode, "somebody must agree" in shared.stderr) == (2, True)
+        unshared = shop.process("run", "--server", url, "-c", "/unshare")
+        assert (unshared.returncode, "has no link" in unshared.stderr) == (1, True)

@@ -152,5 +152,5 @@ def test_a_file_is_a_template_named_by_its_path() -> None:
 
 
 def test_the_built_in_actions_are_these() -> None:
-    assert list(ACTIONS) == ["help", "compact", "undo", "redo", "share", "export"]
+    assert list(ACTIONS) == ["help", "compact", "undo", "redo", "share", "unshare", "export"]
     assert {one.kind for one in ACTIONS.values()} == {"action"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.mentions import mentions
+from turnkeeper.core.mentions import mentions, path_mentions
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,21 @@ def test_a_name_has_no_space_comma_or_backtick_and_does_not_end_in_a_dot(text: s
         assert not set(name) & set(" \n,`")
         assert not name.endswith(".")
         assert f"@{name}" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("see @src/gone and @gone.py.", ("src/gone", "gone.py")),
+        ("(@gone.md)? '@gone.txt'", ("gone.md", "gone.txt")),
+        ("@gone.py#10-20 @gone.py:7, @gone.ts#App.run", ("gone.py", "gone.ts")),
+        ("@.env @~/notes @../up", (".env", "~/notes", "../up")),
+        ("why @property, @app.route, @app.get('/x') and @pytest.mark.parametrize?", ()),
+        ("mail me@example.com or @bob, @bob@host.com", ()),
+        ("https://example.com/@bob/post.md and `@gone.py`", ()),
+        ("@docs:readme.md of a server, @explore", ()),
+        ("@ @. @.. @/ @...", ()),
+    ],
+)
+def test_names_that_are_clearly_paths_are_told_from_others(text: str, expected: tuple[str, ...]) -> None:
+    assert path_mentions(text) == expected

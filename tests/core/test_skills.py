@@ -3,7 +3,7 @@
 import pytest
 
 from turnkeeper.core.limits import COMPONENT_CHARS_MAX, SKILL_DESCRIPTION_CHARS_MAX
-from turnkeeper.core.skills import command_template, listing, output, parsed, usable
+from turnkeeper.core.skills import listing, output, parsed, usable
 from turnkeeper.model.permission import Action, Rule
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.skill import Skill
@@ -107,7 +107,3 @@ def test_a_skill_is_read_with_its_directory_and_its_files() -> None:
         "</skill_content>"
     )
     assert "skill_files" not in output(TIDE, [], has_more=False)
-
-
-def test_a_skill_as_a_command_says_where_its_files_are() -> None:
-    assert command_template(TIDE) == "Look.\n\nPaths in this text are relative to the directory of the skill: /s/tide"

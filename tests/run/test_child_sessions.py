@@ -139,7 +139,7 @@ async def test_agents_nest_as_deep_as_the_configuration_says(play: Play) -> None
         assert [one.parent_id, two.parent_id] == [session, one.id]
         [state] = await calls(stage, two.id)
         error = of_type(ToolError, state).error
-        assert error.startswith("Agents may nest 2 deep (subagent_depth), and this session is at depth 2")
+        assert error.startswith("Agents may nest 2 deep (the setting subagent_depth), and this session is at depth 2")
         assert [type(state) for state in await calls(stage, one.id)] == [ToolCompleted]
 
 
@@ -153,6 +153,29 @@ async def test_a_child_session_cannot_start_others_by_default(play: Play) -> Non
         [of_root, of_child, _] = model.requests
         assert {"task", "todowrite"} <= {tool.name for tool in of_root.tools}
         assert {tool.name for tool in of_child.tools} & {"task", "todowrite"} == set()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({}, "Agents may nest 1 deep (the setting subagent_depth), and this session is at depth 1"),
+        ({"subagent_depth": 2}, "This call is denied by a rule"),
+    ],
+    ids=["as deep as allowed", "without a rule that allows it"],
+)
+async def test_a_nested_task_is_refused_with_the_limit_or_the_rule(
+    play: Play, settings: dict[str, int], error: str
+) -> None:
+    model = BySession(
+        root=Scripted().calls("task", **a_task("one")).then().says("done"),
+        one=Scripted().calls("task", **a_task("two")).then().says("I do it."),
+    )
+    async with play(model, tools=TOOLS_AND_TASK, config={**AGENTS, **settings}) as stage:
+        session = await stage.session()
+        await stage.ask(session, "root: go")
+        [child] = await stage.tk.children(session, recursive=True)
+        [state] = await calls(stage, child.id)
+        assert of_type(ToolError, state).error.startswith(error)
 
 
 class Asked:

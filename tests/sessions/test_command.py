@@ -249,7 +249,7 @@ async def test_the_commands_of_a_directory_are_listed_with_their_files(tmp_path:
     async with open_stage(tmp_path, {"init": {"template": "Mine"}}) as on:
         known = {one.name: one for one in await on.tk.commands()}
     assert list(known) == sorted(known)
-    assert {"help", "compact", "undo", "redo", "share", "export", "init", "review", "sub/t2"} == set(known)
+    assert {"help", "compact", "undo", "redo", "share", "unshare", "export", "init", "review", "sub/t2"} == set(known)
     assert (known["sub/t2"].where, known["sub/t2"].is_own) == (str(own), True)
     assert known["sub/t2"].hints == ("$2", "$ARGUMENTS")
     assert (known["init"].template, known["init"].is_own) == ("Mine", False)
@@ -274,6 +274,15 @@ async def test_a_skill_is_a_command_and_overrides_none(tmp_path: Path) -> None:
     expected = f"Do !`touch run` for $1.\n\nPaths in this text are relative to {where}.\n\nfor 2.0"
     assert [part.text for part in asked.parts if isinstance(part, TextPart)] == [expected]
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("action", ["allow", "ask", "deny"])
+async def test_a_skill_that_the_user_calls_needs_no_permission(tmp_path: Path, action: str) -> None:
+    skill = tmp_path / ".claude/skills/notes/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: notes\n---\nWrite notes.")
+    async with open_stage(tmp_path, {}, config={"permission": {"skill": {"notes": action}}}) as on:
+        assert (await sent(on, "notes", "for 2.0")).startswith("Write notes.")
 
 
 async def test_that_a_command_was_executed_is_told_when_the_session_rests(tmp_path: Path) -> None:

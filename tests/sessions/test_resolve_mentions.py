@@ -5,12 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from turnkeeper.mint import Mint
+from turnkeeper.model.parts import TextPart
 from turnkeeper.model.parts.base import Mention
 from turnkeeper.model.parts.file import Position, Range, SymbolSource
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, TextInput
+from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.mentions import with_mentions
+from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.text.symbols import Symbol
 from turnkeeper.workspace.project import identify
+from turnkeeper.workspace.symbols import own_symbols
 
 
 async def expanded(directory: Path, template: str, *, home: Path = Path("/nowhere")) -> tuple[PartInput, ...]:
@@ -98,6 +103,31 @@ async def test_the_lines_of_a_symbol_are_mentioned_by_its_name(tmp_path: Path) -
     assert whole == named
     assert short == named.but(source=source.but(text=Mention(value="@app.py#run", start=28, end=39)))
     assert [part.filename for part in both if isinstance(part, FileInput)] == ["app.py#App.stop", "app.py#Job.stop"]
+
+
+@pytest.mark.parametrize(
+    ("mention", "lines"),
+    [
+        ("#1-1", ["1: class App:"]),
+        (":1-1", ["1: class App:"]),
+        ("#L2-L2", ["2:     def run(self):"]),
+        ("#2", ["2:     def run(self):", "3:         pass"]),
+        (":3", ["3:         pass"]),
+        ("#8-9", ["8: class Job:", "9:     def stop(self): pass"]),
+        ("#9-8", ["8: class Job:", "9:     def stop(self): pass"]),
+        ("#9-99", ["9:     def stop(self): pass"]),
+        ("#50-99", []),
+    ],
+)
+async def test_just_the_lines_of_a_range_are_attached(tmp_path: Path, mention: str, lines: list[str]) -> None:
+    (tmp_path / "app.py").write_text(SOURCE)
+    [file] = await expanded(tmp_path, f"see @app.py{mention}")
+    place = await identify(tmp_path)
+    attaching = Attaching("ses_1", "msg_1", place, symbols=own_symbols)
+    _, read, *_ = await resolve([file], Resolution(Mint.fixed(), attaching))
+    assert isinstance(read, TextPart)
+    assert [line for line in read.text.splitlines() if line[:1].isdigit()] == lines
+    assert ("has only 9 lines" in read.text) == (not lines)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ class DeskDelegation:
         if wanted.agent == "nobody":
             raise Invalid("there is no agent 'nobody'")
 
+    async def depth_limit(self) -> str | None:
+        return None
+
     async def begin(self, wanted: Assignment) -> Delegated:
         self.desk.tasks.append(wanted)
         model = ModelChoice(provider_id="acme", model_id="large")

@@ -19,6 +19,8 @@ from turnkeeper.text.attachment_url import FileUrl, is_textual, read_data_url, r
         ("file:///a/%FF", FileUrl((b"/a/\xff",))),
         ("file:///a/C#.txt", FileUrl((b"/a/C#.txt", b"/a/C"))),
         ("file:///a.py?start=3&end=9", FileUrl((b"/a.py",), 3, 9)),
+        ("file:///a.py?start=3&end=3&exact=1", FileUrl((b"/a.py",), 3, 3, is_exact=True)),
+        ("file:///a.py?exact=1", FileUrl((b"/a.py?exact=1", b"/a.py"))),
         ("file:///a.py?start=3", FileUrl((b"/a.py",), 3, None)),
         ("file:///a.py?end=9#x", FileUrl((b"/a.py",), None, 9)),
         ("file:///a.py?start=x&end=-1", FileUrl((b"/a.py",), None, None)),

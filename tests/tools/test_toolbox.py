@@ -11,7 +11,7 @@ from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value
 from turnkeeper.tools import BUILT_IN, load
-from turnkeeper.tools.tool import Rejected, Tool, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.tool import Denied, Rejected, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox, decode
 
 DENY_EDITING = Rule(permission="edit", pattern="*", action="deny")
@@ -94,8 +94,17 @@ async def test_a_model_that_calls_invalid_as_an_imported_session_did_is_answered
     assert output.output.startswith("The call of 'reed' was not valid: There is none.")
 
 
-async def test_a_tool_that_is_not_visible_cannot_be_called(desk: Desk) -> None:
+@pytest.mark.parametrize("name", ["write", "Write"])
+async def test_a_call_of_a_tool_that_the_rules_deny_is_told_so(desk: Desk, name: str) -> None:
     desk.toolbox = desk.toolbox.visible([DENY_EDITING])
+    with pytest.raises(Denied) as failure:
+        await desk.run(name, filePath="a", content="b")
+    assert failure.value.rules == (DENY_EDITING,)
+    assert not (desk.directory / "a").exists()
+
+
+async def test_a_tool_that_the_user_switched_off_cannot_be_called(desk: Desk) -> None:
+    desk.toolbox = desk.toolbox.visible([], {"write": False})
     with pytest.raises(ToolFailure, match="no tool named 'write'"):
         await desk.run("write", filePath="a", content="b")
 

@@ -9,7 +9,7 @@ from turnkeeper.core.permission import parse_rules
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import auth, well_known
 from turnkeeper.workspace.auth import WellKnown
-from turnkeeper.workspace.config import load, project_settings
+from turnkeeper.workspace.config import load, project_settings, sources
 from turnkeeper.workspace.settings_cache import SettingsCache
 from turnkeeper.workspace.trust import TrustedDirectories
 
@@ -213,6 +213,21 @@ def test_where_there_are_plugins_an_unknown_name_is_only_a_warning(place: Place)
     file = place.write("opencode.json", '{"plugin": ["some-plugin"], "permission": {"delegate": "deny"}}')
     [warning] = load(place.project, place.project, place.environ).warnings
     assert warning.startswith(f"{file}:1:44: permission.delegate: there is no tool or permission 'delegate'")
+
+
+@pytest.mark.parametrize(
+    ("names", "is_error"),
+    [((), True), (("README.md", "_draft.py"), True), (("mine.py",), False), (("theirs.ts",), False)],
+)
+def test_a_folder_of_plugins_counts_only_with_a_plugin_in_it(
+    place: Place, names: tuple[str, ...], is_error: bool
+) -> None:
+    (place.project / ".turnkeeper/plugins").mkdir(parents=True)
+    for name in names:
+        place.write(f".turnkeeper/plugins/{name}", "")
+    place.write("turnkeeper.json", '{"permission": {"delegate": "deny"}}')
+    found = [one for source in sources(place.project, place.project, place.environ) for one in source.problems]
+    assert [(one.path, one.is_error) for one in found] == [(("permission", "delegate"), is_error)]
 
 
 def test_a_rule_may_name_a_tool_of_the_program(place: Place) -> None:

@@ -1,18 +1,27 @@
-"""Files that `run --file` attaches to a prompt."""
+"""Files of a prompt: those that `run --file` attaches, and those that its text mentions and that are not there."""
 
 import mimetypes
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.model.prompt import FileInput
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.text.attachment_url import line_query
 from turnkeeper.workspace.files import SNIFFED_BYTES, is_binary, media_type, real
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
 
 
 class FileArgument(NamedTuple):
-    """A file or directory, and the lines of it to attach, counted from 1; without lines all of it."""
+    """A file or directory, and the lines of it to attach, counted from 1; without lines all of it.
+
+    Without ``last`` it is one line, or the symbol that begins there.
+    """
 
     path: Path
     mime: str
@@ -36,7 +45,7 @@ class FileArgument(NamedTuple):
     @property
     def part(self) -> FileInput:
         """The part of a prompt that attaches this."""
-        lines = f"?start={self.first}&end={self.last}" if self.first is not None else ""
+        lines = line_query(self.first, self.last) if self.first is not None else ""
         return FileInput(mime=self.mime, filename=self.path.name, url=f"{self.path.as_uri()}{lines}")
 
 
@@ -56,10 +65,28 @@ def attachment(given: str, directory: Path) -> FileArgument:
     mime = "application/x-directory" if path.is_dir() else guessed if is_media else "text/plain"
     if lines is None:
         return FileArgument(path, mime)
-    first, last = int(lines[2]), int(lines[3] or lines[2])
+    first, last = int(lines[2]), int(lines[3]) if lines[3] else None
     if mime == "text/plain" and path.is_file():
-        _check_lines(given, path, first, last)
+        _check_lines(given, path, first, first if last is None else last)
     return FileArgument(path, mime, first, last)
+
+
+async def note_missing(
+    tk: "Turnkeeper | Client", text: str, directory: Path | None, note: Callable[[str], None]
+) -> None:
+    """Note the paths that a prompt mentions and that do not exist. ``directory`` is on this machine, else None."""
+    from turnkeeper.cli import choices
+    from turnkeeper.core.mentions import path_mentions
+    from turnkeeper.sessions.mentions import missing_files
+    from turnkeeper.workspace.project import identify
+
+    if directory is None or not path_mentions(text):
+        return
+    missing = await missing_files(text, await identify(directory), Path.home())
+    known = await choices.load(tk, directory) if missing else choices.Choices()
+    for name in missing:
+        if name not in known.agents and name not in known.mentionable:
+            note(f"! No such file: {name}; sent as text")
 
 
 def _check_lines(given: str, path: Path, first: int, last: int) -> None:

@@ -1,4 +1,4 @@
-"""Checks of settings against what there is here: models, agents and MCP servers that do not exist.
+"""Checks of settings against what there is here: models, agents and MCP servers that do not exist, or take less.
 
 They need the settings of all files together: the provider of a model may be in another file than the model.
 """
@@ -12,6 +12,8 @@ from turnkeeper.model.refusal import Invalid, NotFound
 if TYPE_CHECKING:
     from turnkeeper.cli.plugged import PluggedDirectory
     from turnkeeper.core.setting_checks import Problem
+    from turnkeeper.model.config import Config
+    from turnkeeper.providers.catalog import Catalog
     from turnkeeper.workspace.settings_source import SettingsSource
 
 
@@ -19,6 +21,7 @@ async def with_missing(found: "Sequence[SettingsSource]", options: Options) -> "
     """The sources, with warnings about what they name and does not exist. A file that holds elsewhere is left alone."""
     from turnkeeper.cli.plugged import plugged_directory
 
+    found = [one._replace(problems=(*one.problems, *one.unset)) for one in found]
     try:
         async with plugged_directory(options.environ) as here:
             holding = {source.where for source in here.loaded.sources}
@@ -38,18 +41,45 @@ def _missing(source: "SettingsSource", here: "PluggedDirectory", options: Option
     from turnkeeper.run.configured import configured_agents
 
     given, config = source.settings, here.config
+    catalog = Catalog(config, refreshed=catalogue_file(options.environ))
     for name in ("model", "small_model"):
         if isinstance(wanted := given.get(name), str) and wanted:
             try:
-                Catalog(config, refreshed=catalogue_file(options.environ)).named(wanted)
+                catalog.named(wanted)
             except NotFound as error:
                 yield Problem((name,), f"{name}: {error}")
     if isinstance(wanted := given.get("default_agent"), str):
         agents = configured_agents(config, options.environ)
         if (problem := default_agent_problem(agents, config.but(default_agent=wanted))) is not None:
             yield Problem(("default_agent",), problem)
+    yield from _not_sent(source, config, catalog)
     servers = given.get("mcp")
     for name in servers if isinstance(servers, dict) else ():
         one = config.mcp.get(name)
         if one is not None and one.command is None and one.url is None and one.enabled is not False:
             yield Problem(("mcp", name), f"mcp.{name} has neither a `command` nor a `url`, so it is not used")
+
+
+def _not_sent(source: "SettingsSource", config: "Config", catalog: "Catalog") -> "Iterator[Problem]":
+    """The sampling of agents whose model is configured and does not say that it takes a temperature."""
+    from turnkeeper.core.setting_checks import Problem
+
+    given = source.settings.get("agent")
+    for name, settings in given.items() if isinstance(given, dict) else ():
+        agent = config.agent.get(name)
+        provider, _, model = ((agent.model if agent is not None else None) or config.model or "").partition("/")
+        known = config.provider.get(provider)
+        if not isinstance(settings, dict) or known is None or model not in known.models:
+            continue
+        try:
+            info = catalog.find(provider, model)
+        except NotFound:  # It is told where the model is named, or the provider is disabled.
+            continue
+        # What the protocols do: all leave out the temperature, and that of Anthropic every kind of sampling.
+        for key in ("temperature", "top_p") if info.protocol == "anthropic" else ("temperature",):
+            if settings.get(key) is not None and not info.temperature:
+                yield Problem(
+                    ("agent", name, key),
+                    f"agent.{name}.{key} is not sent: {provider}/{model} does not say that it takes a temperature; "
+                    f"if it does, set provider.{provider}.models.{model}.temperature to true",
+                )

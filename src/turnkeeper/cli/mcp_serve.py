@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.screen import one_line
 from turnkeeper.model.refusal import Forbidden, Refusal
+from turnkeeper.model.version import __version__
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -46,7 +47,7 @@ def _server(tk: "Turnkeeper") -> "MCPServer[Any]":
     from turnkeeper.cli.search import by_session
     from turnkeeper.sessions.search import search as found_words
 
-    made: MCPServer[Any] = MCPServer("turnkeeper", instructions=ABOUT)
+    made: MCPServer[Any] = MCPServer("turnkeeper", instructions=ABOUT, version=__version__)
     reads = ToolAnnotations(read_only_hint=True)
 
     @made.tool(annotations=reads)

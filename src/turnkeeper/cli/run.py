@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli import slash
+from turnkeeper.cli.attachments import note_missing
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.prompt_model import model_of_prompt
 from turnkeeper.cli.run_options import (
@@ -99,6 +100,8 @@ async def _run_in_session(
             command = await slash.called(client, said, Path(chosen.directory) if chosen is not None else place)
             if command is not None and command.is_action:
                 return await act(client, live, options, chosen, command, prompt)
+            where = Path(chosen.directory) if chosen is not None and options.is_near else place
+            await note_missing(client, said.prompt_words, where, live.display.note)
             if chosen is not None:
                 return await _start(client, live, chosen.id, said, prompt, command)
             return await _start_new(client, live, title, said, prompt, command)
@@ -114,6 +117,7 @@ async def _run_in_session(
         is_asked = not said.text.startswith("!")
         model = await model_of_prompt(tk, live.display.note, prompt, chosen, directory, is_asked=is_asked)
         prompt = prompt.but(model=model)
+        await note_missing(tk, said.prompt_words, where, live.display.note)
         if chosen is not None:
             return await _start(tk, live, chosen.id, said, prompt, command)
         return await _start_new(tk, live, title, said, prompt, command)

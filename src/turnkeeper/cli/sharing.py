@@ -120,13 +120,7 @@ async def unshare(
       turnkeeper session unshare calm-otter
     """
     async with options.sessions() as tk:
-        session_id = await names.session(tk, id)
-        if (await tk.get(session_id)).share is None:
-            raise NotFound(f"session {session_id!r} has no link; `turnkeeper session share` makes one")
-        if forget and (store := local_store(tk)) is not None:
-            session = await store.unshare(session_id, forget=True)
-        else:
-            session = await tk.unshare(session_id)
+        session = await unshare_one(tk, await names.session(tk, id), forget=forget)
     answer(options, session, lambda screen: f"Withdrew the link to {screen.paint(session.id, 'cyan')}")
     return OK
 
@@ -142,7 +136,7 @@ async def share_one(
 ) -> "ShareLink":
     """Show what is masked, ask, and share a session. ``confirms`` asks, by default on the terminal.
 
-    Raises Forbidden without a yes.
+    Raises Forbidden without a yes, and UsageError where there is no terminal to ask on.
     """
     with waiting("Looking for secrets") if confirms is None else nullcontext():  # A chat has the screen.
         found = await tk.redactions(session_id)
@@ -155,12 +149,21 @@ async def share_one(
         return await tk.share(session_id, include=include, expires_s=expires_s)
 
 
+async def unshare_one(tk: "Turnkeeper | Client", session_id: str, *, forget: bool = False) -> "Session":
+    """Withdraw the link to a session. Raises NotFound if there is none."""
+    if (await tk.get(session_id)).share is None:
+        raise NotFound(f"session {session_id!r} has no link; `turnkeeper session share` makes one")
+    if forget and (store := local_store(tk)) is not None:
+        return await store.unshare(session_id, forget=True)
+    return await tk.unshare(session_id)
+
+
 async def _asked(session_id: str, lines: Sequence[str], question: str) -> bool:
-    """Ask on the terminal. Raises Forbidden without one, with the command that does not ask."""
+    """Ask on the terminal. Raises UsageError without one, with the command that does not ask."""
     if sys.stdin.isatty():
         return await asked(lines, question)
     show("\n".join(lines), to=sys.stderr)
-    raise Forbidden(
+    raise UsageError(
         "a link is public, so somebody must agree to it; look at the report above and add --yes to "
         f"`turnkeeper session share {session_id}`"
     )

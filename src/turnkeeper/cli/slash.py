@@ -37,6 +37,11 @@ class Message(NamedTuple):
             return self.words.strip() or self.piped.strip()
         return f"{self.words}\n{self.piped}"
 
+    @property
+    def prompt_words(self) -> str:
+        """The words in which files are mentioned; none in a shell command."""
+        return "" if self.words.lstrip().startswith("!") else self.words
+
     def inputs(self) -> "tuple[TextInput, ...]":
         """The texts of a prompt. Only the words mention files: standard input may come from anywhere."""
         from turnkeeper.core.mentions import mentions

@@ -45,6 +45,8 @@ async def act(
             )
         case "export":
             return await _export(tk, options, session.id, action.arguments)
+        case "unshare":
+            return await _unshare(tk, live, session.id)
     return await _share(tk, live, session.id)
 
 
@@ -61,6 +63,14 @@ async def _share(tk: "Turnkeeper | Client", live: "Live", session_id: str) -> in
 
     link = await sharing.share_one(tk, session_id, yes=False)
     live.display.note(f"{link.url}\n{sharing.hint(link)}")
+    return OK
+
+
+async def _unshare(tk: "Turnkeeper | Client", live: "Live", session_id: str) -> int:
+    from turnkeeper.cli import sharing
+
+    await sharing.unshare_one(tk, session_id)
+    live.display.note("The link is withdrawn.")
     return OK
 
 

@@ -1,6 +1,7 @@
 """Admitting a prompt: its events, and the model that will answer it."""
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 from turnkeeper.core.compaction_events import Ids
 from turnkeeper.core.limits import INBOX_MAX, NESTED_MAX, PROMPT_PARTS_MAX
@@ -15,6 +16,9 @@ from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Invalid
 from turnkeeper.model.session import NO_VARIANT, SessionModel
 from turnkeeper.model.status import Idle
+
+HANDED_OVER_BY: Final = "handedOverBy"
+"""Names the agent before, in the metadata of the prompt of the one that goes on."""
 
 
 def admission_events(
@@ -58,9 +62,22 @@ def handed_over(agent: Agent, words: str, before: UserMessage, view: SessionView
         agent=agent.name,
         model=agent.choice or before.model,
     )
-    part = TextPart(id=ids.part_id(), session_id=message.session_id, message_id=message.id, text=words, synthetic=True)
+    part = TextPart(
+        id=ids.part_id(),
+        session_id=message.session_id,
+        message_id=message.id,
+        text=words,
+        synthetic=True,
+        metadata={HANDED_OVER_BY: before.agent},
+    )
     admitted = e.PromptAdmitted(message=message, parts=(part,), delivery="steer")
     return admission_events(admitted, Prompt(parts=()), view, ())
+
+
+def handed_over_by(part: object) -> str | None:
+    """The agent that lets another one go on with this prompt; None for the part of any other prompt."""
+    by = part.metadata.get(HANDED_OVER_BY) if isinstance(part, TextPart) and part.metadata else None
+    return by if isinstance(by, str) else None
 
 
 def model_of(

@@ -28,6 +28,7 @@ ACTIONS: Final = {
         Command(name="undo", kind="action", description="Take back the last prompt and the changes after it."),
         Command(name="redo", kind="action", description="Bring back what was undone."),
         Command(name="share", kind="action", description="Publish the session under a link."),
+        Command(name="unshare", kind="action", description="Withdraw the link to the session."),
         Command(name="export", kind="action", description="Write the session to a file.", hints=("$1",)),
     )
 }

@@ -95,11 +95,16 @@ def decide(rules: Sequence[Rule], permission: str, patterns: Sequence[str], appr
     """
     actions = [(pattern, evaluate(rules, permission, pattern)) for pattern in patterns]
     if any(action == "deny" for _, action in actions):
-        return Deny(rules=tuple(rule for rule in rules if wildcard.matches(permission, rule.permission)))
+        return denial(rules, permission)
     open_patterns = [
         pattern for pattern, action in actions if action != "allow" and not _is_approved(approvals, permission, pattern)
     ]
     return Ask(patterns=tuple(dict.fromkeys(open_patterns))) if open_patterns else Allow()
+
+
+def denial(rules: Sequence[Rule], permission: str) -> Deny:
+    """The denial of a call under this permission."""
+    return Deny(rules=tuple(rule for rule in rules if wildcard.matches(permission, rule.permission)))
 
 
 def is_protected(permission: str, pattern: str) -> bool:

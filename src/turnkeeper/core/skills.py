@@ -70,11 +70,6 @@ def listing(skills: Iterable[Skill]) -> str | None:
     return "\n".join(["<available_skills>", *shown, *more, "</available_skills>"])
 
 
-def command_template(skill: Skill) -> str:
-    """The prompt of a skill that the user calls like a command."""
-    return f"{skill.content}\n\nPaths in this text are relative to the directory of the skill: {skill.directory}"
-
-
 def output(skill: Skill, files: Sequence[str], *, has_more: bool) -> str:
     """A skill as a model reads it. ``files`` are paths of further files of the skill."""
     listed = [f"<file>{escape(one, quote=False)}</file>" for one in files]

@@ -80,7 +80,7 @@ class AgentConfig(Setting):
     Example: `"#44aa88"`
     """
     temperature: float | None = None
-    """As the model takes it. Example: `0.2`"""
+    """As the model takes it; sent if the model says that it takes one. Example: `0.2`"""
     top_p: float | None = None
     """As the model takes it. Example: `0.9`"""
     steps: Annotated[int, msgspec.Meta(ge=1)] | None = None

@@ -25,6 +25,7 @@ class TextInput(Value, tag_field="type", tag="text"):
 class FileInput(Value, tag_field="type", tag="file"):
     """A file by its URL: ``file:`` (with ``?start=&end=`` for lines), ``data:`` or ``http(s):``.
 
+    Equal lines mean the symbol that begins there, if there is one; with ``&exact=1`` the line.
     Text behind ``http(s):`` is not fetched, and a note tells the model. A path that is not a URL is refused.
     """
 

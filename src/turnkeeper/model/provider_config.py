@@ -111,7 +111,7 @@ class ModelConfig(Setting):
     reasoning: bool | None = None
     """Whether it thinks before it answers."""
     temperature: bool | None = None
-    """Whether it takes a temperature."""
+    """Whether it takes a temperature; that of an agent is sent only then."""
     tool_call: bool | None = None
     """Whether it calls tools."""
     interleaved: bool | InterleavedConfig | None = None

@@ -59,12 +59,19 @@ class CallDelegation:
         find_agent(self._caller.agents, wanted.agent)
         if wanted.task_id is not None:
             await self._check_descendant(wanted.task_id)
+        limit = await self.depth_limit()
+        if limit is not None:
+            raise Invalid(limit)
+
+    async def depth_limit(self) -> str | None:
+        """Why the session may start no Child Session, if it is as deep as they may nest; else None."""
         depth, most = len(await self._ancestors(self._caller.session)), self._caller.config.depth_max
-        if depth >= most:
-            raise Invalid(
-                f"agents may nest {most} deep (subagent_depth), and this session is at depth {depth}; "
-                "do the work yourself"
-            )
+        if depth < most:
+            return None
+        return (
+            f"Agents may nest {most} deep (the setting subagent_depth), and this session is at depth {depth}: "
+            "the limit is reached. Do the work yourself."
+        )
 
     async def begin(self, wanted: Assignment) -> Delegated:
         """Record the child task, then make the Child Session, then admit its prompt. Each is done once."""

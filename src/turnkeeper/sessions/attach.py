@@ -159,7 +159,9 @@ class Attaching(msgspec.Struct, frozen=True):
 
     async def _whole_symbol(self, path: Path, part: FileInput, address: FileUrl) -> FileUrl:
         """The URL with all lines of the symbol that begins at its only line, as clients name symbols."""
-        if not address.first or address.first != address.last or isinstance(part.source, SymbolSource):
+        if not address.first or address.first != address.last:
+            return address
+        if address.is_exact or isinstance(part.source, SymbolSource):
             return address
         known = await self.symbols(path)
         return address._replace(last=next((one.last for one in known if one.first == address.first), address.last))

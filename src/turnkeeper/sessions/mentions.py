@@ -17,21 +17,20 @@ from typing import Final, NamedTuple, TypeAlias
 
 from anyio import to_thread
 
-from turnkeeper.core.mentions import mentions
+from turnkeeper.core.mentions import CLOSING, LINES, mentions, path_mentions
 from turnkeeper.model.parts.base import Mention
 from turnkeeper.model.parts.file import Position, Range, ResourceSource, SymbolSource
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, TextInput
 from turnkeeper.run.mcp_places import McpPlaces
 from turnkeeper.sessions.attach import DIRECTORY, TEXT
+from turnkeeper.text.attachment_url import line_query
 from turnkeeper.text.symbols import Symbol, find, nearest
 from turnkeeper.workspace.project import ProjectPlace
 from turnkeeper.workspace.symbols import FileSymbols, own_symbols
 
-CLOSING: Final = ")]}>:;!?\"'"
 MEANT_MAX: Final = 8
 """How many symbols of one name are attached. With more of them the file is."""
 UNKNOWN: Final = "The user means the symbol {symbol} of {file}. {reason} The whole file is attached."
-_LINES: Final = re.compile(r"L?([1-9]\d{0,8})(?:-L?([1-9]\d{0,8}))?")
 
 
 class _SymbolMention(NamedTuple):
@@ -68,6 +67,12 @@ async def mentioned(
         if name not in named and ":" in name and (offered := await _offered(servers, place, name, text)) is not None:
             found.append(offered)
     return found
+
+
+async def missing_files(text: str, place: ProjectPlace, home: Path) -> list[str]:
+    """The paths that a text mentions and that do not exist, so that it is sent without them."""
+    names = path_mentions(text)
+    return await to_thread.run_sync(lambda: [name for name in names if _existing(name, place, home) is None])
 
 
 async def with_mentions(
@@ -113,7 +118,7 @@ def _lines_of(named: _SymbolMention, symbol: Symbol) -> FileInput:
         kind=symbol.kind,
         text=named.mention,
     )
-    url = f"{named.file.url}?start={symbol.first}&end={symbol.last}"
+    url = f"{named.file.url}{line_query(symbol.first, symbol.last)}"
     return named.file.but(filename=f"{named.file.filename}#{symbol.name}", url=url, source=source)
 
 
@@ -156,8 +161,9 @@ def _named(name: str, template: str, place: ProjectPlace, agents: Container[str]
     if path is None or path.is_dir():
         return None
     part = FileInput(mime=TEXT, filename=file, url=path.as_uri())
-    if (lines := _LINES.fullmatch(piece)) is not None:
-        return part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}?start={lines[1]}&end={lines[2] or lines[1]}")
+    if (lines := LINES.fullmatch(piece)) is not None:
+        numbers = sorted(int(one) for one in lines.groups() if one is not None)
+        return part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}{line_query(*numbers)}")
     symbol = piece.rstrip("(")  # As a call is written: run().
     written = f"@{file}{mark}{symbol}"
     found = re.search(rf"{re.escape(written)}(?!\w)", template)
@@ -168,7 +174,7 @@ def _named(name: str, template: str, place: ProjectPlace, agents: Container[str]
 def _split(name: str) -> tuple[str, str, str]:
     """The file, the mark and the piece of a name. After a colon there are only lines, as in ``run --file``."""
     file, mark, piece = name.rpartition(":")
-    return (file, mark, piece) if _LINES.fullmatch(piece) else name.rpartition("#")
+    return (file, mark, piece) if LINES.fullmatch(piece) else name.rpartition("#")
 
 
 def _existing(name: str, place: ProjectPlace, home: Path) -> Path | None:

@@ -14,11 +14,15 @@ _TEXTUAL: Final = re.compile(
 
 
 class FileUrl(NamedTuple):
-    """A ``file:`` URL. ``paths`` are the possible paths, likeliest first; lines are counted from 1."""
+    """A ``file:`` URL. ``paths`` are the possible paths, likeliest first; lines are counted from 1.
+
+    ``is_exact``: the lines are meant as they are, also if a symbol begins at the only one of them.
+    """
 
     paths: tuple[bytes, ...]
     first: int | None = None
     last: int | None = None
+    is_exact: bool = False
 
 
 class DataUrl(NamedTuple):
@@ -61,10 +65,17 @@ def read_file_url(url: str) -> FileUrl | None:
         if host.lower() not in ("", "localhost") or not slash:
             return None
         rest = f"/{path}"
-    whole, lines = _without_lines(rest)
+    whole, given = _without_lines(rest)
     plain = re.split(r"[?#]", whole, maxsplit=1)[0]
     paths = tuple(dict.fromkeys(unquote_to_bytes(path) for path in (whole, plain) if path))
-    return FileUrl(paths, *lines) if paths else None
+    first, last = (_number(given.get(name, [""])[-1]) for name in ("start", "end"))
+    return FileUrl(paths, first, last, "exact" in given) if paths else None
+
+
+def line_query(first: int, last: int | None = None) -> str:
+    """What follows the path in a ``file:`` URL for these lines; without ``last`` for the line or its symbol."""
+    exact = "&exact=1" if first == last else ""
+    return f"?start={first}&end={first if last is None else last}{exact}"
 
 
 def read_data_url(url: str) -> DataUrl | None:
@@ -78,14 +89,11 @@ def read_data_url(url: str) -> DataUrl | None:
     return DataUrl(mime.lower() or "text/plain", charset, is_base64, match[2])
 
 
-def _without_lines(path: str) -> tuple[str, tuple[int | None, int | None]]:
-    """The path without a query for lines, and the lines. Another question mark belongs to the file name."""
+def _without_lines(path: str) -> tuple[str, dict[str, list[str]]]:
+    """The path without a query for lines, and the query. Another question mark belongs to the file name."""
     before, mark, query = path.rpartition("?")
     given = parse_qs(query.partition("#")[0]) if mark else {}
-    if not given.keys() & {"start", "end"}:
-        return path, (None, None)
-    first, last = (_number(given.get(name, [""])[-1]) for name in ("start", "end"))
-    return before, (first, last)
+    return (before, given) if given.keys() & {"start", "end"} else (path, {})
 
 
 def _number(text: str) -> int | None:

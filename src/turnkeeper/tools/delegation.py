@@ -43,6 +43,10 @@ class Delegation(Protocol):
         """Raise a Refusal if the assignment cannot be given to anyone."""
         ...
 
+    async def depth_limit(self) -> str | None:
+        """Why the session may start no Child Session, if it is as deep as they may nest; else None."""
+        ...
+
     async def begin(self, wanted: Assignment) -> Delegated:
         """Make the Child Session and admit its prompt, durably; the same ones if the call has begun before."""
         ...

@@ -10,7 +10,7 @@ import msgspec
 from anyio import to_thread
 
 from turnkeeper.core import permission
-from turnkeeper.core.child_rules import described_agents
+from turnkeeper.core.child_rules import TASK, described_agents
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
@@ -18,7 +18,7 @@ from turnkeeper.model.request import ToolDefinition
 from turnkeeper.tools import schema
 from turnkeeper.tools.invalid import explanation
 from turnkeeper.tools.output import BoundOutput, Bounds
-from turnkeeper.tools.tool import AnyInput, AnyTool, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.tool import AnyInput, AnyTool, Denied, ToolContext, ToolFailure, ToolOutput
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +32,12 @@ SELECTIONS_MAX: Final = 64
 class Toolbox:
     """A fixed selection of tools, in the order of their names so that equal selections make equal requests."""
 
-    def __init__(self, tools: Iterable[AnyTool]) -> None:
-        """Raises Invalid for a name that no provider takes, and for two tools of one name."""
+    def __init__(self, tools: Iterable[AnyTool], denied: Mapping[str, permission.Deny] | None = None) -> None:
+        """Raises Invalid for a name that no provider takes, and for two tools of one name.
+
+        ``denied`` are the tools that exist and are left out because rules deny every call of them.
+        """
+        self._denied = dict(denied or {})
         self._tools: dict[str, AnyTool] = {}
         for tool in sorted(tools, key=lambda tool: tool.name):
             if NAME.fullmatch(tool.name) is None:
@@ -60,13 +64,18 @@ class Toolbox:
         if known is None:
             if len(self._selections) >= SELECTIONS_MAX:
                 self._selections.clear()
-            known = self._selections[wanted] = Toolbox(
-                _described(tool, others)
+            suited = [
+                tool
                 for tool in self._tools.values()
-                if tool.name not in off
-                and not permission.hides(rules, tool.permission)
-                and (model_id is None or tool.suits(model_id))
-            )
+                if tool.name not in off and (model_id is None or tool.suits(model_id))
+            ]
+            denied = {
+                tool.name: permission.denial(rules, tool.permission)
+                for tool in suited
+                if permission.hides(rules, tool.permission)
+            }
+            allowed = (_described(tool, others) for tool in suited if tool.name not in denied)
+            known = self._selections[wanted] = Toolbox(allowed, denied)
         return known
 
     def preparation(self, name: str) -> Callable[[], Coroutine[Any, Any, None]] | None:
@@ -107,9 +116,20 @@ class Toolbox:
         """
         tool = self.find(name)
         if tool is None:
-            raise ToolFailure(explanation(name, self._tools))
+            raise await self._refusal(name, context)
         output = await tool.run(decode(tool, input), context)
         return await (bounds or Bounds()).bound(await after(output) if after is not None else output)
+
+    async def _refusal(self, name: str, context: ToolContext) -> ToolFailure:
+        """Why a call finds no tool: a limit or a rule keeps it from one that exists, or there is none."""
+        denied = next((one for one in self._denied if one.lower() == name.lower()), None)
+        if denied is None:
+            return ToolFailure(explanation(name, self._tools))
+        if denied == TASK and context.delegation is not None:
+            limit = await context.delegation.depth_limit()
+            if limit is not None:
+                return ToolFailure(limit)
+        return Denied(self._denied[denied])
 
 
 def _described(tool: AnyTool, agents: Sequence[Agent]) -> AnyTool:

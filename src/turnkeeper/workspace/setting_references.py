@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from turnkeeper.core import trust
+from turnkeeper.core.setting_checks import Problem, dotted
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.text.marks import Mark, Marks
 from turnkeeper.workspace import files
 
 FILE_BYTES_MAX: Final = 1024 * 1024
@@ -31,6 +33,18 @@ class BadReference(Invalid):
 def values_of(text: str, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """What each reference of a text stands for. Raises BadReference."""
     return {one[0]: _value(one, folder, environ) for one in trust.REFERENCE.finditer(text)}
+
+
+def unset_variables(text: str, environ: Mapping[str, str], found: Marks) -> tuple[Problem, ...]:
+    """The references of a text without comments to variables that are not set, each with the value it is in."""
+    problems = []
+    for one in trust.REFERENCE.finditer(text):
+        kind, name = one.groups()
+        if kind == "env" and name not in environ:
+            place = Mark(text.count("\n", 0, one.start()) + 1, one.start() - text.rfind("\n", 0, one.start()))
+            path = max((path for path in found if found[path] <= place), key=lambda path: found[path], default=())
+            problems.append(Problem(path, f"{dotted(path)}: the variable {name} is not set, so {one[0]} is empty"))
+    return tuple(problems)
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:

@@ -52,6 +52,8 @@ class SettingsSource(NamedTuple):
     """Whether it contains ``{env:...}`` or ``{file:...}`` references, whose targets may change."""
     filled: Mapping[str, str] = _EMPTY
     """The source text of each string with a reference, by the resolved string."""
+    unset: tuple[Problem, ...] = ()
+    """The references to variables that are not set. Many set only some of the keys of their providers: no warning."""
     denied: JsonObject = MappingProxyType({})
     """What a project denies that is not trusted."""
     denied_to: Mapping[str, JsonObject] = MappingProxyType({})
@@ -199,7 +201,9 @@ def of_text(
         return broken(where, layer, str(error))
     literals = [one[0] for one in _STRING.finditer(plain) if values and trust.REFERENCE.search(one[0])]
     became = {json.loads(references.filled(one, values)): json.loads(one) for one in literals}
-    source = SettingsSource(where, {}, layer, marks=marks.of_jsonc(text), refers=bool(values), filled=became)
+    places = marks.of_jsonc(text)
+    unset = references.unset_variables(plain, environ, places) if environ is not None else ()
+    source = SettingsSource(where, {}, layer, marks=places, refers=bool(values), filled=became, unset=unset)
     found = checked(source, given)
     return found._replace(problems=(*found.problems, *_repeated(text)))
 
@@ -239,7 +243,10 @@ def of_toml(
         return broken(where, layer, "nested too deeply")
     except ValueError:  # Of more digits than Python reads.
         return broken(where, layer, "a number is too long")
-    source = SettingsSource(where, {}, layer, marks=marks.of_toml(text), refers=bool(became), filled=became)
+    places = marks.of_toml(text)
+    plain = _TOML_COMMENT.sub("", text) if became else ""
+    unset = references.unset_variables(plain, environ, places) if environ is not None else ()
+    source = SettingsSource(where, {}, layer, marks=places, refers=bool(became), filled=became, unset=unset)
     return checked(source, given)
 
 

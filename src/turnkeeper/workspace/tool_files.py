@@ -21,18 +21,22 @@ from turnkeeper.workspace.trust import FilesAtStart, TrustedDirectories
 
 FOLDERS: Final = ("tool", "tools")
 PLUGIN_FOLDERS: Final = ("plugin", "plugins")
+PLUGIN_ENDINGS: Final = (".py", ".js", ".ts", ".mjs", ".mts", ".cjs", ".cts")
+"""Endings of plugins. Those of opencode are not loaded, and their tools may be named in rules."""
 FILES_MAX: Final = 200
 """How many files are looked at in one folder."""
 
 
-def found_in(directories: Sequence[Path], folders: Sequence[str] = FOLDERS) -> Iterator[Path]:
+def found_in(
+    directories: Sequence[Path], folders: Sequence[str] = FOLDERS, endings: tuple[str, ...] = (".py",)
+) -> Iterator[Path]:
     """The files of tools, or those in other ``folders``, in directories of settings."""
     for folder in (directory / name for directory in directories for name in folders):
         try:
             names = sorted(os.listdir(folder))
         except OSError:
             continue
-        yield from [folder / name for name in names if name.endswith(".py") and not name.startswith("_")][:FILES_MAX]
+        yield from [folder / name for name in names if name.endswith(endings) and not name.startswith("_")][:FILES_MAX]
 
 
 def names_in(directories: Sequence[Path]) -> Iterator[str]:
@@ -50,7 +54,7 @@ def names_in(directories: Sequence[Path]) -> Iterator[str]:
 
 def has_plugins(directories: Sequence[Path]) -> bool:
     """Whether there are plugins, also of opencode, which may bring any tool."""
-    return any(os.path.isdir(directory / name) for directory in directories for name in PLUGIN_FOLDERS)
+    return next(found_in(directories, PLUGIN_FOLDERS, PLUGIN_ENDINGS), None) is not None
 
 
 def _names(module: ast.Module) -> Iterator[str]:

@@ -47,8 +47,6 @@ class Chat(ABC):
         """The session that is shown; None until the first prompt makes a new one."""
         self.agent: str | None = None
         """The agent that was chosen here; None if that of the session answers."""
-        self.agent_of_session: str | None = None
-        """The agent that was chosen here, once the session had it."""
         self.model: ModelChoice | None = None
         self.choices = choices.Choices()
         self.state: State = "idle"
@@ -126,7 +124,6 @@ class Chat(ABC):
         """Look again at the session, and at what can be chosen for it."""
         if self.session is not None:
             self.session = await self.tk.get(self.session.id)
-            self.follow(self.session.agent)
             self.cost = total_cost(self.session, await self.tk.children(self.session.id, recursive=True))
         else:
             self.cost = 0.0
@@ -137,12 +134,13 @@ class Chat(ABC):
         self.choices = await choices.load(self.tk, where)
         self.sessions = list((await self.tk.list(directory=where, limit=SESSIONS_MAX)).items)
 
-    def follow(self, agent: str | None) -> None:
-        """Hear of the session's agent, which answers from now on if it changed: an approved plan is given to build."""
-        if agent == self.agent:
-            self.agent_of_session = self.agent
-        elif self.agent_of_session == self.agent:
-            self.agent = self.agent_of_session = None
+    def handed_over(self, by: str) -> None:
+        """Follow the session if the agent that was chosen here hands it over: an approved plan is given to build.
+
+        Prompts of others for other agents change nothing here: each says who answers it.
+        """
+        if by == self.agent:
+            self.agent = None
 
     async def tell_offline(self) -> None:
         """Say once if no model has a key, before anything is asked."""

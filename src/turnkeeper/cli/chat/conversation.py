@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.cli import failures
+from turnkeeper.cli.attachments import note_missing
 from turnkeeper.cli.chat import completion
 from turnkeeper.cli.chat.beginning import Elsewhere
 from turnkeeper.cli.chat.chat import Chat, SlashCommand
@@ -192,13 +193,15 @@ class Conversation(Chat):
         given = prompt(text, agent=self.agent, model=self.model, delivery=delivery)
         if self.state != "idle" and self.session is not None:
             await self._admit(self.session.id, given, text)
+            await note_missing(self.tk, text, self.directory_here, self.note)
             return
         self.live.display.prompted(text)
+        await note_missing(self.tk, text, self.directory_here, self.note)
         await self._begin(given)
 
     async def command(self, called: CalledCommand) -> None:
         """Send a command of the directory to the idle session. Its agent answers it alone, not what is said later."""
-        self.agent_of_session = None
+        await note_missing(self.tk, called.arguments, self.directory_here, self.note)
         await self._begin(called.prompt(Prompt(parts=(), agent=self.agent, model=self.model)), called)
 
     async def _begin(self, given: Prompt, called: CalledCommand | None = None) -> None:
@@ -285,7 +288,7 @@ class Conversation(Chat):
             shows_summary=shows_summary,
             stop=self._stop,
             insists=lambda: not self._is_prompted_meanwhile,  # That prompt is to be answered.
-            told=self.follow,
+            handed_over=self.handed_over,
             runs_elsewhere=self._runs_elsewhere,
         )
 

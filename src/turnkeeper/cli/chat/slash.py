@@ -202,7 +202,9 @@ async def share(chat: Chat, argument: str) -> None:
 
 async def unshare(chat: Chat, argument: str) -> None:
     """Withdraw the link to the session."""
-    await chat.tk.unshare(_session(chat, "/unshare"))
+    from turnkeeper.cli import sharing
+
+    await sharing.unshare_one(chat.tk, _session(chat, "/unshare"))
     chat.note("The link is withdrawn.")
 
 
