@@ -1,4 +1,4 @@
-"""Opener: the process that opened a store. A process that is forked from it has the store's values without its threads."""
+"""Opener: the process that opened a store. One that is forked from it has the store's values without its threads."""
 
 import os
 

@@ -42,10 +42,12 @@ def check_label(label: object) -> str:
 
 
 def wanted_label(label: str | None, metadata: JsonObject | None) -> object:
-    """What a new session is to have as its label: ``label``, or else ``metadata.label``. Raises Invalid if they differ."""
+    """The label that a new session is given: ``label``, or else ``metadata.label``. Raises Invalid if they differ."""
     said = (metadata or {}).get("label")
     if label is not None and said is not None and said != label:
-        raise Invalid(f"the label {label!r:.80} and metadata.label {said!r:.80} contradict each other; give one of them")
+        raise Invalid(
+            f"the label {label!r:.80} and metadata.label {said!r:.80} contradict each other; give one of them"
+        )
     return label if label is not None else said
 
 

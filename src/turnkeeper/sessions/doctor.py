@@ -6,6 +6,7 @@ again.
 
 from collections.abc import Callable
 
+from turnkeeper.core.family import parent_cycles
 from turnkeeper.model.session import Session
 from turnkeeper.sessions import doctor_projects
 from turnkeeper.sessions.diagnosis import Diagnosis, Problem, problem
@@ -24,6 +25,12 @@ UNSOUND = (
     "missing document",
     "stale document",
     "medium",
+)
+
+ADVICE_CYCLE = (
+    "--fix leaves it, because no event changes a parent. `session list` shows these sessions with --all only. To part "
+    "them: `session export` each, delete `parentID` of `info` in the file of {0}, `session delete` them, and `session "
+    "import` the files"
 )
 
 
@@ -75,7 +82,7 @@ class _Round:
             *sweep.problems,
             *projects,
         ]
-        problems.extend(self._orphaned())
+        problems.extend([*self._orphaned(), *self._cycles()])
         size = facts.pop("bytes", 0)
         return Diagnosis(
             ok=not any(one.is_damage and not one.fixed for one in problems),
@@ -123,4 +130,16 @@ class _Round:
             problem("dangling reference", f"its parent {parent} is not in this store", advice, session_id=name, seq=1)
             for name, parent in self._parents.items()
             if parent not in self._known
+        ]
+
+    def _cycles(self) -> list[Problem]:
+        return [
+            problem(
+                "parent cycle",
+                f"each is the parent of the one before it: {' -> '.join((*cycle, cycle[0]))}",
+                ADVICE_CYCLE.format(cycle[0]),
+                session_id=cycle[0],
+                seq=1,
+            )
+            for cycle in parent_cycles(self._parents)
         ]
