@@ -24,6 +24,7 @@ ProblemKind: TypeAlias = Literal[
     "dangling reference",
     "parent cycle",
     "unfinished revert",
+    "unfinished copy",
     "medium",
 ]
 """The kinds of problems. ``medium`` is an error of the files that the engine reports."""
