@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
@@ -99,12 +99,15 @@ def open_blocking(opening: AbstractAsyncContextManager[Turnkeeper]) -> Iterator[
 
     from turnkeeper.api.blocking import BlockingTurnkeeper, OpenLoop
 
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as turnkeeper:
+    with start_blocking_portal() as portal, ExitStack() as closing:
+        turnkeeper = closing.enter_context(portal.wrap_async_context_manager(opening))
         loop = OpenLoop(portal)
         try:
             yield BlockingTurnkeeper(turnkeeper, loop)
         finally:
             loop.is_closed = True
+            if loop.is_lost():
+                closing.pop_all()  # The process that opened the store closes it.
 
 
 class OpenOptions(TypedDict, total=False):

@@ -104,6 +104,67 @@ def test_a_store_that_was_closed_says_so(place: Path, settings: Settings) -> Non
             late()
 
 
+FORKED = """
+import asyncio, os, sys, turnkeeper
+
+with turnkeeper.open_sync(sys.argv[1]) as tk:
+    session = tk.create(title="Wind").id
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), tk.get(session).title)
+    else:
+        try:
+            tk.rename(session, "Tide")
+        except turnkeeper.StoreUnavailable as refused:
+            print(refused, flush=True)
+        with turnkeeper.open_sync(sys.argv[1]) as again:
+            again.rename(session, "Tide")
+        tk.list()
+"""
+
+
+def test_a_forked_process_is_refused_at_once_and_opens_the_store_again(tmp_path: Path) -> None:
+    run = _script(FORKED, f"sqlite:{tmp_path}/store.db")
+    refusal = "before a fork; open it again in this one"
+    assert [line.rpartition(") ")[2] for line in run.stdout.splitlines()] == [refusal, "1 Tide"]
+    assert run.stderr.splitlines()[-1].endswith(refusal)
+    assert run.stderr.count("Traceback") == 1
+
+
+FORKED_ASYNC = """
+import asyncio, os, sys, threading, turnkeeper
+
+async def child(tk):
+    for call in (lambda: tk.create(title="Wind"), lambda: tk.subscribe().__aenter__()):
+        try:
+            await call()
+        except turnkeeper.StoreUnavailable as refused:
+            print(str(refused).rpartition(") ")[2], flush=True)
+
+async def main():
+    async with turnkeeper.open(sys.argv[1]) as tk:
+        if not (pid := os.fork()):
+            apart = threading.Thread(target=lambda: asyncio.run(child(tk)))
+            apart.start()
+            apart.join()
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), len((await tk.list()).items))
+
+asyncio.run(main())
+"""
+
+
+def test_a_forked_process_is_refused_with_async_too(tmp_path: Path) -> None:
+    run = _script(FORKED_ASYNC, f"sqlite:{tmp_path}/store.db")
+    refusal = "before a fork; open it again in this one"
+    assert (run.stdout.splitlines(), run.stderr) == ([refusal, refusal, "0 0"], "")
+
+
+def _script(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", text, *arguments]
+    environ = {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+
+
 def test_threads_with_stores_of_their_own_ask_once_for_one_id(place: Path, settings: Settings, tmp_path: Path) -> None:
     def ask(number: int) -> tuple[str, int]:
         model = Scripted().says(f"West, says {number}.")

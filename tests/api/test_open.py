@@ -1,5 +1,6 @@
 """What a program gives to ``open``: settings, tools, components, agents."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,22 @@ async def test_a_program_that_exits_in_its_block_exits(opened: Any) -> None:
 
     with pytest.raises(SystemExit):
         await program()
+
+
+async def test_what_cannot_be_a_store_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").touch()
+    for engine, name, said in (
+        ("sqlite", ".", "it is a directory"),
+        ("sqlite", "pipe", "it is not a regular file"),
+        ("sqlite", "loop", "it is a loop of symbolic links"),
+        ("sqlite", "loop/store.db", "it is a loop of symbolic links"),
+        ("sqlite", "nu\0l", "a path has no NUL character in it"),
+        ("files", "file", "it is not a directory"),
+        ("files", "nu\0l", "a path has no NUL character in it"),
+    ):
+        with pytest.raises(Invalid, match=f"cannot be a store: {said}"):
+            async with turnkeeper.open(f"{engine}:{tmp_path}/{name}"):
+                pass
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "loop", "pipe"]

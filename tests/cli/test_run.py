@@ -101,6 +101,7 @@ def test_a_session_is_named_as_everywhere_and_a_fork_leaves_it_alone(shop: Shop)
         (["--fork", "hi"], "--session, or take the newest with --continue", 2),
         (["-s", "calm-otter", "-c", "hi"], "not both", 2),
         (["-s", "calm-otter", "hi"], "leave out --dir", 2),
+        (["-f", "", "hi"], "--file is empty", 2),
         (["-f", "nowhere.md", "hi"], "does not exist", 1),
         (["-m", "offline", "hi"], "PROVIDER/MODEL", 2),
         (["-m", "anthropc/claude", "hi"], "did you mean 'anthropic'", 1),

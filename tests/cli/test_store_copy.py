@@ -75,9 +75,18 @@ async def test_a_copy_that_was_killed_is_continued(tmp_path: Path, point: str, h
     for hit in hits:
         killed = process_with_crash(tmp_path, f"{point}:{hit}", one, two)
         assert killed == EXIT_CODE
+    assert ("unfinished copy" in await problems(two), "unfinished copy" in await problems(one)) == (True, False)
     done = process(tmp_path, "store", "copy", one, two)
     assert done.returncode == 0
     assert await dump(two) == await dump(one)
+    assert "unfinished copy" not in await problems(two)
+
+
+async def problems(url: str) -> list[str]:
+    async with turnkeeper.open(url) as opened:
+        diagnosis = await opened.doctor()
+    assert diagnosis.ok == (not any(one.is_damage for one in diagnosis.problems))
+    return [one.kind for one in diagnosis.problems if one.is_damage]
 
 
 def process_with_crash(data: Path, crash: str, one: str, two: str) -> int:

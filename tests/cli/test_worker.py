@@ -12,7 +12,11 @@ from typing import Any
 from cli_store import api, command, environment, process, tk
 
 from turnkeeper.app import look
+from turnkeeper.model.heartbeat import Heartbeat
+from turnkeeper.model.value import encode
 from turnkeeper.run.wakes import StoredWakes
+from turnkeeper.store import keys
+from turnkeeper.workspace.owner import this_process
 
 DEADLINE_S = 60
 
@@ -57,6 +61,17 @@ def test_a_server_that_runs_no_sessions_is_listed_from_its_start(tmp_path: Path)
             assert re.search(r"server +serves ", tk(tmp_path, "cluster", "status").out)
         finally:
             started.kill()
+
+
+def test_a_worker_that_finishes_its_sessions_is_shown_as_draining(tmp_path: Path) -> None:
+    async def beat() -> None:
+        async with look(f"sqlite:{tmp_path}/turnkeeper.db") as here:
+            worker = Heartbeat(owner=this_process(), beat=1, at=here.store.mint.now(), role="worker", draining=True)
+            await here.store.engine.put({keys.heartbeat("worker"): encode(worker)})
+
+    asyncio.run(beat())
+    assert re.search(r"worker +draining ", tk(tmp_path, "cluster", "status").out)
+    assert hosts(tmp_path)[0]["draining"] is True
 
 
 def test_the_status_of_a_store_that_nobody_uses_has_every_field(tmp_path: Path) -> None:

@@ -49,6 +49,17 @@ async def test_a_session_is_created_with_all_that_was_given(way: str, tmp_path: 
         assert [one.id for one in await client.children(parent.id)] == ["ses_mine"]
 
 
+async def test_a_label_is_given_once_or_twice_the_same(way: str, tmp_path: Path) -> None:
+    async with pair(way, tmp_path) as (client, server, _):
+        for given in ({"label": "a"}, {"metadata": {"label": "a"}}, {"label": "a", "metadata": {"label": "a"}}):
+            made = await client.create(**given)
+            assert (await server.stage.tk.get(made.id)).label == "a"
+        for said in ("b", 7):
+            with pytest.raises(Invalid, match=f"the label 'a' and metadata.label {said!r} contradict each other"):
+                await client.create(label="a", metadata={"label": said})
+        assert len((await client.list()).items) == 3
+
+
 async def test_a_session_works_in_the_directory_that_was_named(way: str, tmp_path: Path) -> None:
     (tmp_path / "über uns").mkdir()
     async with pair(way, tmp_path) as (client, _, __):

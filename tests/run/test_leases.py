@@ -164,6 +164,22 @@ async def test_a_host_that_was_paused_stops_at_once_if_another_one_took_its_sess
         assert len(await stage.events(session)) == written
 
 
+async def test_a_host_whose_session_was_taken_while_it_was_stopped_says_so_in_plain_words(play: Play) -> None:
+    gate = Gate()
+    async with play(Scripted().waits(gate).says("Too late."), lease=TERMS, pace=Paced().pace) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await gate.wait_reached()
+        store = stage.tk.store
+        fence = await store.engine.fence(session) + 1
+        await store.journal.append(session, e.StatusChanged(status=BUSY, owner=ELSEWHERE), fence=fence)
+        gate.open()
+        with anyio.fail_after(PATIENCE_S):
+            outcome = await stage.tk.runtime.wait(session)
+        assert outcome.kind == "refused"
+        assert f"another process took {session!r} over while this one was stopped" in outcome.reason
+
+
 async def test_a_runtime_that_owns_nothing_writes_nothing(play: Play) -> None:
     time = Paced()
     async with play(Scripted().says("Done."), lease=TERMS, pace=time.pace) as stage:

@@ -18,7 +18,7 @@ from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.recover import Recovery
-from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, an_assistant, completed, running
+from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, a_session, an_assistant, completed, running
 from turnkeeper.testing.harness import Play
 from turnkeeper.workspace.owner import this_process
 
@@ -182,6 +182,17 @@ async def test_a_session_may_have_a_policy_of_its_own(play: Play) -> None:
         await stage.tk.update(session, lambda one: one.but(metadata={"recovery": "continue"}))
         await stage.tk.recover()
         assert len(script.requests) == 1
+
+
+async def test_sessions_that_are_their_own_ancestors_are_recovered(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        for name, parent in (("ses_a", "ses_b"), ("ses_b", "ses_a")):
+            imported = a_session(name, parent_id=parent, directory=str(stage.directory))
+            await stage.tk.store.journal.create(imported)
+        await left_behind(stage, STEP, *OPEN_TEXT, session="ses_a")
+        with anyio.fail_after(60):
+            assert await stage.tk.recover() == ["ses_a"]
+        assert await stage.tk.status("ses_a") == IDLE
 
 
 @pytest.mark.parametrize("yes", [True, False])

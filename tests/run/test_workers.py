@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from left_behind import DEAD, STEP, left_behind
 from stores import store_url
 
+from turnkeeper.core.lease import Terms
 from turnkeeper.core.limits import HOST_KEPT_MS
 from turnkeeper.mint import Mint
 from turnkeeper.model.heartbeat import Heartbeat
@@ -28,14 +30,14 @@ PATIENCE_S = 120
 
 @asynccontextmanager
 async def server_and_worker(
-    tmp_path: Path, script: Provider, concurrency: int = 2
+    tmp_path: Path, script: Provider, concurrency: int = 2, lease: Terms | None = None
 ) -> AsyncIterator[tuple[Stage, Stage, Worker]]:
     """A process that admits prompts, one that runs sessions, and what makes the second do so."""
     url, place = f"sqlite:{tmp_path}/store", tmp_path / "place"
     # Two processes do not make the same ids.
     async with (
         stage(url, place, Scripted(), StageOptions(runs=False)) as server,
-        stage(url, place, script, mint=Mint.fixed(seed=2)) as worker,
+        stage(url, place, script, StageOptions(lease=lease), mint=Mint.fixed(seed=2)) as worker,
     ):
         with anyio.fail_after(PATIENCE_S):
             yield server, worker, worker.tk.runtime.worker(concurrency)
@@ -88,16 +90,24 @@ async def test_a_worker_runs_a_bounded_number_of_sessions_at_a_time(tmp_path: Pa
         assert len(provider.scripts) == 3
 
 
+OFTEN = Terms(beat_s=0.05, lease_s=60, margin_s=15)
+
+
 async def test_a_worker_that_leaves_finishes_what_it_runs_and_takes_nothing_new(tmp_path: Path) -> None:
     gate = Gate()
-    async with server_and_worker(tmp_path, Scripted().waits(gate).says("done")) as (server, _, work):
+    async with server_and_worker(tmp_path, Scripted().waits(gate).says("done"), lease=OFTEN) as (server, _, work):
         first, second = await server.session(), await server.session()
         await server.say(first, "go")
         async with anyio.create_task_group() as group:
             group.start_soon(work.work)
             await gate.wait_reached()
+            assert not any(host.draining for host in (await server.tk.cluster()).hosts)
             work.leave()
             await server.say(second, "too late")
+            while not (draining := [host for host in (await server.tk.cluster()).hosts if host.draining]):
+                await anyio.lowlevel.checkpoint()
+            assert [(host.role, host.process, host.sessions) for host in draining] == [("worker", "runs", 1)]
+            assert [one.reason for one in (await server.tk.cluster()).queue.waiting] == ["no worker"]
             gate.open()
         assert [message.error for message, _ in await server.turns(first)] == [None]
         assert list(await server.tk.runtime.wakes.waiting()) == [second]

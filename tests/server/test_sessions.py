@@ -60,6 +60,14 @@ async def test_metadata_cannot_say_another_label_than_that_of_the_session(tmp_pa
             assert (await server.stage.tk.get(made["id"])).label == own
 
 
+async def test_a_new_session_has_one_label(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        made = await server.post("/session", {"label": "gpu"})
+        assert (await server.stage.tk.get(made["id"])).label == "gpu"
+        refused = await server.post("/session", {"label": "gpu", "metadata": {"label": "eu"}}, 400)
+        assert "contradict each other; give one of them" in refused["data"]["message"]
+
+
 async def test_create_and_fork_take_an_empty_body(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         made = await server.post("/session")

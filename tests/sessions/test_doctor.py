@@ -279,6 +279,41 @@ async def test_references_to_what_is_gone_are_told_and_are_no_damage(tk: Turnkee
     ]
 
 
+async def test_sessions_that_are_their_own_ancestors_are_named_and_are_no_damage(tk: Turnkeeper) -> None:
+    parents = {
+        "ses_a": "ses_c",
+        "ses_b": "ses_a",
+        "ses_c": "ses_b",
+        "ses_d": "ses_a",
+        "ses_e": "ses_e",
+        "ses_f": "ses_d",
+    }
+    for name, parent in parents.items():
+        await tk.store.journal.create(a_session(name, parent_id=parent))
+    diagnosis = await tk.doctor(fix=True)
+    assert (diagnosis.ok, found(diagnosis)) == (True, [("parent cycle", "ses_a", 1), ("parent cycle", "ses_e", 1)])
+    assert [one.message.rpartition(": ")[2] for one in diagnosis.problems] == [
+        "ses_a -> ses_c -> ses_b -> ses_a",
+        "ses_e -> ses_e",
+    ]
+    assert not any(one.fixed for one in diagnosis.problems)
+
+
+async def test_the_advice_for_sessions_that_are_their_own_ancestors_parts_them(tk: Turnkeeper, tmp_path: Path) -> None:
+    for name, parent in (("ses_a", "ses_b"), ("ses_b", "ses_a")):
+        await tk.store.journal.create(a_session(name, parent_id=parent), *a_turn(name, 1))
+    for name in ("ses_a", "ses_b"):
+        exported = msgspec.json.decode(b"".join([piece async for piece in tk.export(name)]))
+        if name == "ses_a":
+            del exported["info"]["parentID"]
+        (tmp_path / f"{name}.json").write_bytes(msgspec.json.encode(exported))
+    await tk.remove("ses_a")
+    for name in ("ses_a", "ses_b"):
+        await tk.import_sessions(tmp_path / f"{name}.json")
+    assert (await tk.doctor()).problems == ()
+    assert [(one.id, one.parent_id) for one in await tk.children("ses_a")] == [("ses_b", "ses_a")]
+
+
 # Logs, damaged behind the store's back.
 
 

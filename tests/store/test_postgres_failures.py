@@ -190,6 +190,41 @@ async def test_while_the_server_is_restarted_every_append_is_there_once(
     await engine.aclose()
 
 
+async def test_steps_of_the_driver_that_fail_over_a_lost_connection_are_not_logged(
+    cluster: OwnCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = cluster.url()
+    engine = await opened(url)
+    with (
+        pytest.raises(psycopg.OperationalError),
+        psycopg.connect(**parse(url).parameters) as lost,  # type: ignore[arg-type]
+        lost.pipeline(),
+    ):
+        lost.execute("SELECT pg_terminate_backend(pg_backend_pid())").fetchone()
+    await engine.aclose()
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+async def test_a_lost_connection_is_one_line_in_the_log(cluster: OwnCluster, caplog: pytest.LogCaptureFixture) -> None:
+    engine, restarted, counts = await opened(cluster.url()), anyio.Event(), [0]
+
+    async def write() -> None:
+        while not restarted.is_set():
+            await add(engine, "ses_line", counts[0])
+            counts[0] += 1
+
+    with anyio.fail_after(DEADLINE_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(write)
+            await asyncio.to_thread(cluster.stop, signal.SIGQUIT)
+            await asyncio.to_thread(cluster.start)
+            restarted.set()
+    await check(engine, "ses_line", counts[0])
+    await engine.aclose()
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition("': ")[2] for line in lines] == ["the connection to the server was lost; connecting again"]
+
+
 async def test_while_the_server_is_down_calls_are_refused_and_afterwards_they_work(cluster: OwnCluster) -> None:
     url = cluster.url()
     engine = await opened(url, reconnect_s=0.3, outcome_s=0.3)

@@ -8,7 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 import anyio
 import anyio.to_thread
 import psycopg
+import pytest
 from cli_store import fill
+from psycopg.errors import UndefinedTable
 from stores import store_url
 
 import turnkeeper
@@ -44,8 +46,10 @@ async def test_the_queries_of_the_guide_print_what_it_says(tmp_path: Path) -> No
     address = parse(url)
     queries = QUERY.findall(GUIDE.read_text("utf-8"))
     assert len(queries) > 4
-    with psycopg.connect(**address.parameters) as connection:  # type: ignore[arg-type]
-        connection.execute(f'SET search_path TO "{address.schema}"'.encode())
+    options = f"-c search_path={address.schema}"
+    with psycopg.connect(**address.parameters) as connection, pytest.raises(UndefinedTable):  # type: ignore[arg-type]
+        connection.execute("SELECT 1 FROM session")
+    with psycopg.connect(**{**address.parameters, "options": options}) as connection:  # type: ignore[arg-type]
         for statement, wanted in queries:
             rows = connection.execute(statement.encode()).fetchall()
             assert "\n".join(" | ".join(map(printed, row)) for row in rows) + "\n" == wanted

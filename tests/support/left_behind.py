@@ -13,9 +13,9 @@ DEAD = this_process().but(pid=2**22 + 1, started="long ago")
 """A process that cannot be: its number is larger than any the kernel gives."""
 
 
-async def left_behind(stage: Stage, *events: Event, owner: Owner = DEAD) -> str:
+async def left_behind(stage: Stage, *events: Event, owner: Owner = DEAD, session: str | None = None) -> str:
     """A session as a killed process leaves it: prompted, busy, and in the middle of these events of a turn."""
-    session = await stage.session()
+    session = session or await stage.session()
     receipt = await stage.say(session, "go", resume=False)
     turn = an_assistant(session, turn_of(session), receipt.message_id, provider_id="acme", model_id="large")
     placed = [_placed(event, session) for event in events]

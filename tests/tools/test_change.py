@@ -344,6 +344,23 @@ async def test_a_patch_that_cannot_be_written_whole_is_taken_back(desk: Desk) ->
     assert (desk.directory / "c").read_text() == "three\n"
 
 
+@pytest.mark.parametrize("path", ["loop", "loop/file", "round"])
+async def test_a_loop_of_links_is_named_as_what_it_is(desk: Desk, path: str) -> None:
+    os.symlink("loop", desk.directory / "loop")
+    os.symlink("about", desk.directory / "round")
+    os.symlink("round", desk.directory / "about")
+    for tool, given in (
+        ("read", {"filePath": path}),
+        ("write", {"filePath": path, "content": "x"}),
+        ("edit", {"filePath": path, "oldString": "", "newString": "x"}),
+        ("list", {"path": path}),
+        ("apply_patch", {"patchText": enveloped(f"*** Add File: {path}", "+x")}),
+    ):
+        with pytest.raises(ToolFailure, match="is a loop of symbolic links, so there is no file"):
+            await desk.run(tool, **given)
+    assert desk.asked == []
+
+
 async def test_two_sections_about_one_file_are_both_applied(desk: Desk) -> None:
     (desk.directory / "a").write_text("one\ntwo\n")
     os.symlink("a", desk.directory / "link")

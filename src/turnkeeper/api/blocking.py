@@ -5,12 +5,14 @@ One wrapper serves all methods. Their types are in ``blocking.pyi``, which ``scr
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from anyio.from_thread import BlockingPortal
 
+from turnkeeper.api.opener import Opener
 from turnkeeper.api.streamed_answer import StreamedAnswer
 from turnkeeper.api.turnkeeper import Turnkeeper
 from turnkeeper.bus import Subscription
@@ -28,12 +30,28 @@ class OpenLoop:
 
     def __init__(self, portal: BlockingPortal) -> None:
         self._portal, self.is_closed = portal, False
+        self._opener = Opener()
 
     def call(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
-        """Call a function on the loop and wait for its result. Raises StoreUnavailable when the store is closed."""
+        """Call a function on the loop and wait for its result.
+
+        Raises StoreUnavailable when the store is closed, and in a process that was forked from the one that opened it.
+        """
+        self._opener.check()
         if self.is_closed:
             raise StoreUnavailable(CLOSED)
         return self._portal.call(function, *args)  # type: ignore[arg-type]  # Its parameters are not known here.
+
+    def is_lost(self) -> bool:
+        """Whether the thread of the loop is missing, because this process was forked from the one that opened it.
+
+        If so, the portal is marked as stopped: whatever waits for it would wait for ever.
+        """
+        if self._opener.is_here:
+            return False
+        with suppress(StopIteration):
+            self._portal.stop().send(None)  # It awaits nothing, and so needs no event loop.
+        return True
 
 
 class BlockingIterator(Generic[T]):

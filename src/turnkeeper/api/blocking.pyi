@@ -61,6 +61,7 @@ class OpenLoop:
 
     is_closed: bool
     def __init__(self, portal: BlockingPortal) -> None: ...
+    def is_lost(self) -> bool: ...
 
 class BlockingIterator(Generic[T]):
     """Iterates over what comes from the event loop."""

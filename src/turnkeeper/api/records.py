@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turnkeeper.api.opener import Opener
 from turnkeeper.core.arguments import checked
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS
@@ -34,8 +35,14 @@ class Records:
     """The methods that need neither a model nor subscribers. ``Turnkeeper`` adds the others."""
 
     def __init__(self, store: Store, directory: Path) -> None:
-        self.store = store
+        self._store, self._opener = store, Opener()
         self._directory = directory
+
+    @property
+    def store(self) -> Store:
+        """The open store. Raises StoreUnavailable in a process that was forked from the one that opened it."""
+        self._opener.check()
+        return self._store
 
     async def status(self, session_id: str) -> "Status":
         """The status of a session: idle, busy, or waiting to try again."""

@@ -231,6 +231,7 @@ class Running(Records):
         """
         if size < 1:
             raise Invalid(f"a subscriber needs room for at least one notification, not {size}")
+        self._opener.check()  # Nothing is ever published in a forked process.
         match = (lambda one: one.session_id == session_id) if session_id is not None else None
         return self._bus.subscribe(match=match, size=size)
 

@@ -52,8 +52,10 @@ class FileArgument(NamedTuple):
 def attachment(given: str, directory: Path) -> FileArgument:
     """The file of PATH, PATH:LINE or PATH:FIRST-LAST.
 
-    Raises Invalid if it does not exist, and UsageError if it does not have these lines.
+    Raises Invalid if it does not exist, and UsageError if it is empty or does not have these lines.
     """
+    if not given:
+        raise UsageError("--file is empty; name a file or a directory")
     path, lines = Path(given).expanduser(), None
     if not (directory / path).exists() and (lines := re.fullmatch(r"(.+?):(\d+)(?:-(\d+))?", given)):
         path = Path(lines[1]).expanduser()

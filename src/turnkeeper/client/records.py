@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from turnkeeper.core.arguments import checked
+from turnkeeper.core.labels import wanted_label
 from turnkeeper.core.sharing import EXPIRES_S
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelName, session_model
@@ -48,6 +49,7 @@ class Records:
 
         Only hosts with the ``label`` run it; its directory exists there.
         """
+        wanted_label(label, metadata)
         if label is not None:
             metadata = {**(metadata or {}), "label": label}
         given = {

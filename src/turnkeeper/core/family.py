@@ -1,4 +1,4 @@
-"""A session with its descendants: what each of them cost, and what they cost together."""
+"""A session with its descendants: what each of them cost and what they cost together; parents that form a cycle."""
 
 from collections.abc import Mapping, Sequence
 
@@ -44,3 +44,22 @@ def family(root: Session, descendants: Sequence[Session], statuses: Mapping[str,
 def total_cost(root: Session, descendants: Sequence[Session]) -> float:
     """What a session and all below it cost."""
     return add_costs(*{one.id: one.cost for one in (root, *descendants)}.values())
+
+
+def parent_cycles(parents: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """The cycles among sessions and their parents, each once and from its lowest id on."""
+    found: list[tuple[str, ...]] = []
+    done: set[str] = set()
+    for start in sorted(parents):
+        walked: dict[str, None] = {}
+        here: str | None = start
+        while here is not None and here not in walked and here not in done:
+            walked[here] = None
+            here = parents.get(here)
+        if here is not None and here in walked:
+            names = list(walked)
+            cycle = names[names.index(here) :]
+            first = cycle.index(min(cycle))
+            found.append((*cycle[first:], *cycle[:first]))
+        done.update(walked)
+    return found

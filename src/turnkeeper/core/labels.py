@@ -41,6 +41,16 @@ def check_label(label: object) -> str:
     return label
 
 
+def wanted_label(label: str | None, metadata: JsonObject | None) -> object:
+    """The label that a new session is given: ``label``, or else ``metadata.label``. Raises Invalid if they differ."""
+    said = (metadata or {}).get("label")
+    if label is not None and said is not None and said != label:
+        raise Invalid(
+            f"the label {label!r:.80} and metadata.label {said!r:.80} contradict each other; give one of them"
+        )
+    return label if label is not None else said
+
+
 def check_metadata(session_id: str, metadata: JsonObject, label: str | None) -> None:
     """Raise Invalid if metadata says another label than that of its session."""
     if "label" in metadata and metadata["label"] != label:

@@ -25,6 +25,7 @@ NO_SNAPSHOTS: Final = (
     "files stay as they are: no snapshots are kept here (git is missing, the setting 'snapshot' is off, or this is "
     "your home directory)"
 )
+NO_SNAPSHOT_NOW: Final = "files stay as they are: no snapshot of them can be taken now ({})"
 UNKNOWN: Final = (
     "what the calls of these turns changed is not known, because they were cut off or took no snapshot, and stays as it"
     " is: {}"

@@ -17,6 +17,8 @@ class HostReport(Value, omit_defaults=False):
     """How many sessions it owned at its newest heartbeat; how many still name it, if it has ended."""
     concurrency: int | None = None
     """How many a worker runs at a time."""
+    draining: bool = False
+    """Whether it takes no more sessions and ends when those it runs have come to rest, as of its newest heartbeat."""
     labels: tuple[str, ...] = ()
     """The labels that it declares."""
     only_labels: bool = False

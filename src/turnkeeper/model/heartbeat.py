@@ -17,6 +17,8 @@ class Heartbeat(Value):
     """What the process is for: ``server`` or ``worker``; empty for a command."""
     concurrency: int | None = None
     """How many sessions a worker runs at a time."""
+    draining: bool = False
+    """Whether it takes no more sessions and ends when those it runs have come to rest."""
     labels: tuple[str, ...] = ()
     """The labels that the host declares."""
     only_labels: bool = False

@@ -58,6 +58,7 @@ class Heart:
         self._is_beating = False
         self._beat = 0
         self._announced: tuple[str, int | None] | None = None
+        self._is_draining = False
 
     @property
     def owner(self) -> Owner:
@@ -96,6 +97,10 @@ class Heart:
         self._announced = (role, concurrency)
         if not self._is_beating:
             self._begin(self.leases.pace.now() - self.leases.terms.beat_s)
+
+    def drain(self) -> None:
+        """Say in the next heartbeats that no more sessions are taken."""
+        self._is_draining = True
 
     @property
     def _is_needed(self) -> bool:
@@ -185,6 +190,7 @@ class Heart:
             sessions=len(self._held),
             role=role,
             concurrency=concurrency,
+            draining=self._is_draining,
             labels=self.host.labels.labels,
             only_labels=self.host.labels.only,
             lacking=self.host.lacking(),
@@ -219,7 +225,10 @@ class Heart:
             except (StaleFence, NotFound):
                 is_taken = True
             if is_taken and self._held.get(session_id) == fence:
-                log.warning("session %s was taken by another process; its run is stopped", session_id)
+                log.warning(
+                    "session %s was taken over by another process while this one was stopped; its run ends here",
+                    session_id,
+                )
                 self._release(session_id, fence)
                 self._group.start_soon(self._stop_one, session_id, name=f"stop {session_id}")
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import suppress
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import anyio
@@ -153,15 +152,21 @@ class TakeOver(msgspec.Struct, frozen=True):
 
     async def _policy(self, session: Session) -> Recovery:
         """What the session, or the next ancestor that does, says of its recovery; else the configuration."""
-        own = (session.metadata or {}).get("recovery")
-        for known in RECOVERIES:
-            if own == known:
-                return known
-        if session.parent_id is not None:
-            with suppress(NotFound):
-                return await self._policy(await self.store.queries.session(session.parent_id))
+        ancestor, seen = session, {session.id}
+        while True:
+            own = (ancestor.metadata or {}).get("recovery")
+            for known in RECOVERIES:
+                if own == known:
+                    return known
+            if ancestor.parent_id is None or ancestor.parent_id in seen:  # An imported one may be its own ancestor.
+                break
+            seen.add(ancestor.parent_id)
+            try:
+                ancestor = await self.store.queries.session(ancestor.parent_id)
+            except NotFound:
+                break
         try:
-            config = self.config(await stored_place(session.directory))
+            config = self.config(await stored_place(ancestor.directory))
         except Refusal:
             return "rest"  # What it says cannot be read; the session is closed all the same.
         return config.recovery or "rest"

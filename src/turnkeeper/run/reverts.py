@@ -16,6 +16,7 @@ from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.restores import is_pending
 from turnkeeper.core.revert import RevertPoint, file_steps, first_and_last_tree, set_aside
 from turnkeeper.core.revert_plan import (
+    NO_SNAPSHOT_NOW,
     NO_SNAPSHOTS,
     Planned,
     RevertTarget,
@@ -44,6 +45,7 @@ from turnkeeper.run.pen import Pen
 from turnkeeper.run.restoring import FileRestoring
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.files import is_moved
+from turnkeeper.workspace.git_work import is_full, refusal
 from turnkeeper.workspace.restore import Progress, no_progress
 from turnkeeper.workspace.restored_file import CHANGED
 from turnkeeper.workspace.snapshots import ShadowRepository
@@ -159,11 +161,10 @@ class Reverts(msgspec.Struct, frozen=True):
         restoring = await self._restoring(view.session)
         snapshot = pending.snapshot if pending is not None else None
         if restoring is not None and snapshot is None:
-            snapshot = await restoring.repository.capture(session_id)
+            snapshot = await restoring.repository.capture(session_id, at_once=True)
         if restoring is None or snapshot is None:
-            return Planned(
-                revert=revert, problem=NO_SNAPSHOTS if has_files(aside, target) or view.restore else None
-            ), None
+            is_concerned = has_files(aside, target) or view.restore is not None
+            return Planned(revert=revert, problem=_why_no_files(restoring) if is_concerned else None), None
         check_same_root(view.restore, restoring.root)
         steps = file_steps(entries, aside, restoring.root) if target.with_files else []
         files = noted(await restoring.undo(steps, view.restore), aside, restoring.root)
@@ -252,6 +253,16 @@ class Reverts(msgspec.Struct, frozen=True):
             if is_found and isinstance(message.info, UserMessage):
                 break
         return newest_first[::-1]
+
+
+def _why_no_files(restoring: FileRestoring | None) -> str:
+    """Why files stay as they are. Raises Conflict if the disk is full, because the user can make room."""
+    failure = restoring.repository.failure if restoring is not None else None
+    if restoring is None or failure is None:
+        return NO_SNAPSHOTS
+    if is_full(failure):
+        raise refusal(restoring.repository.root, failure) from failure
+    return NO_SNAPSHOT_NOW.format(failure)
 
 
 def _is_away(session: Session) -> bool:

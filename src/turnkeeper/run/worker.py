@@ -58,6 +58,7 @@ class Worker:
     def leave(self) -> None:
         """Take no more sessions."""
         self._is_leaving = True
+        self._heart.drain()
         self._ended.set()
 
     async def _take(self, receiver: Receiver, group: TaskGroup) -> None:
@@ -106,7 +107,7 @@ class Worker:
                 # Another owner has the prompt in its log and cannot rest before it has seen it; so has its successor.
                 await receiver.done(taken)
             if outcome.kind in ("refused", "crashed") and not (outcome.is_busy or outcome.is_elsewhere):
-                log.warning("session %s was not run: %s", session_id, outcome.reason)
+                log.warning("session %s was not run to its end: %s", session_id, outcome.reason)
         except EngineError as error:
             log.warning("the wake of session %s stays: %s", session_id, error)
         finally:

@@ -59,6 +59,7 @@ def _host(one: Heartbeat, now: int, leases: Sequence[LeaseReport]) -> HostReport
         # Sessions of a process that ended are taken over, and its heartbeat stays as it was.
         sessions=sum(lease.owner == one.owner for lease in leases) if state == "ended" else one.sessions,
         concurrency=one.concurrency,
+        draining=one.draining,
         labels=one.labels,
         only_labels=one.only_labels,
         heartbeat_age_ms=max(now - one.at, 0),
@@ -71,7 +72,9 @@ async def _queue(store: Store, beats: Sequence[Heartbeat], running: Collection[s
     wakes = await new_wakes(store, Host(store, HostLabels()).label_of).waiting()
     waiting = sorted((one.at, session_id) for session_id, one in wakes.items() if session_id not in running)
     workers = [
-        one for one in beats if one.role == "worker" and process(one.owner) != "ended" and now - one.at < SILENT_MS
+        one
+        for one in beats
+        if one.role == "worker" and not one.draining and process(one.owner) != "ended" and now - one.at < SILENT_MS
     ]
     reports: list[WaitReport] = []
     for at, session_id in waiting[:WAITING_MAX]:

@@ -1,7 +1,7 @@
 """Create a session."""
 
 from turnkeeper.core.edits import check_title
-from turnkeeper.core.labels import check_label
+from turnkeeper.core.labels import check_label, wanted_label
 from turnkeeper.core.limits import NESTING_MAX
 from turnkeeper.core.storable import storable
 from turnkeeper.core.titles import default_title
@@ -33,11 +33,11 @@ async def create(
     """Create a session in a directory. With an ``id`` that exists: the stored session, unchanged.
 
     ``label``, or else text in ``metadata.label``, binds it to hosts with this label; a Child Session has that of its
-    parent. Raises Invalid if the directory does not exist, unless it has a label.
+    parent. Raises Invalid if the two labels differ, or if the directory does not exist, unless it has a label.
     """
     if id is not None and (existing := await _existing(store, id)) is not None:
         return existing
-    wanted = label if label is not None else (metadata or {}).get("label")
+    wanted = wanted_label(label, metadata)
     if wanted is None:
         check_directory(place)  # That of a session with a label exists on the hosts with this label.
     if parent_id is not None:

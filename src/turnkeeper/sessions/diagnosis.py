@@ -22,7 +22,9 @@ ProblemKind: TypeAlias = Literal[
     "unused blob",
     "stray part",
     "dangling reference",
+    "parent cycle",
     "unfinished revert",
+    "unfinished copy",
     "medium",
 ]
 """The kinds of problems. ``medium`` is an error of the files that the engine reports."""
@@ -31,9 +33,10 @@ ProblemKind: TypeAlias = Literal[
 class Problem(Value):
     """A problem, the number of its event if it has one, and advice.
 
-    Every problem is damage, except three. A dangling reference stays when a message is removed or a session is imported
-    without its parent, and readers ignore it. An unfinished revert is finished by the next work on the session. An
-    outdated text was indexed by an earlier version, without the inputs of calls.
+    Every problem is damage, except four. A dangling reference stays when a message is removed or a session is imported
+    without its parent, and readers ignore it. Sessions in a parent cycle were imported so, and are listed only among
+    all children. An unfinished revert is finished by the next work on the session. An outdated text was indexed by an
+    earlier version, without the inputs of calls.
     """
 
     kind: ProblemKind
@@ -46,7 +49,7 @@ class Problem(Value):
     @property
     def is_damage(self) -> bool:
         """Whether data was lost or contradicts the log."""
-        return self.kind not in ("dangling reference", "unfinished revert", "outdated text")
+        return self.kind not in ("dangling reference", "parent cycle", "unfinished revert", "outdated text")
 
 
 def problem(

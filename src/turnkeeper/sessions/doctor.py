@@ -6,8 +6,10 @@ again.
 
 from collections.abc import Callable
 
+from turnkeeper.core.family import parent_cycles
 from turnkeeper.model.session import Session
 from turnkeeper.sessions import doctor_projects
+from turnkeeper.sessions.copy_store import MARK as COPY_MARK
 from turnkeeper.sessions.diagnosis import Diagnosis, Problem, problem
 from turnkeeper.sessions.doctor_session import ADVICE_LOG, Examination
 from turnkeeper.sessions.doctor_sweep import Sweep
@@ -25,6 +27,14 @@ UNSOUND = (
     "stale document",
     "medium",
 )
+
+ADVICE_CYCLE = (
+    "--fix leaves it, because no event changes a parent. `session list` shows these sessions with --all only. To part "
+    "them: `session export` each, delete `parentID` of `info` in the file of {0}, `session delete` them, and `session "
+    "import` the files"
+)
+
+ADVICE_COPY = "use the old store, and run the same `turnkeeper store copy` again, which continues it"
 
 
 async def examine(store: Store, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> Diagnosis:
@@ -67,6 +77,7 @@ class _Round:
         projects = await doctor_projects.examine(self._engine, self._sessions, fix=self._fix)
         if self._fix:
             await self._mark_again()
+        await self._unfinished_copy()
         facts = await self._engine.inspect()
         medium = facts.pop("problems", [])
         problems = [
@@ -75,7 +86,7 @@ class _Round:
             *sweep.problems,
             *projects,
         ]
-        problems.extend(self._orphaned())
+        problems.extend([*self._orphaned(), *self._cycles()])
         size = facts.pop("bytes", 0)
         return Diagnosis(
             ok=not any(one.is_damage and not one.fixed for one in problems),
@@ -117,10 +128,29 @@ class _Round:
         if mark is not None and mark != keys.ADOPTED_MARK:
             await self._engine.put({keys.ADOPTED: keys.ADOPTED_MARK})
 
+    async def _unfinished_copy(self) -> None:
+        """Report that this store is the target of a copy that was cut off: what it has is sound, and not all."""
+        [mark] = await self._engine.get([COPY_MARK])
+        if mark is not None:
+            said = f"this store is the beginning of a copy that was not finished: {mark.decode(errors='replace')}"
+            self._problems.append(problem("unfinished copy", said, ADVICE_COPY))
+
     def _orphaned(self) -> list[Problem]:
         advice = "none needed: it is a Child Session whose parent was not imported"
         return [
             problem("dangling reference", f"its parent {parent} is not in this store", advice, session_id=name, seq=1)
             for name, parent in self._parents.items()
             if parent not in self._known
+        ]
+
+    def _cycles(self) -> list[Problem]:
+        return [
+            problem(
+                "parent cycle",
+                f"each is the parent of the one before it: {' -> '.join((*cycle, cycle[0]))}",
+                ADVICE_CYCLE.format(cycle[0]),
+                session_id=cycle[0],
+                seq=1,
+            )
+            for cycle in parent_cycles(self._parents)
         ]

@@ -40,7 +40,10 @@ class StaleFence(EngineError):
     """The caller was replaced as the owner of this log and must stop."""
 
     def __init__(self, log: str, given: int, current: int) -> None:
-        super().__init__(f"log {log!r} is owned under fence {current}; {given} is stale, stop writing")
+        super().__init__(
+            f"another process took {log!r} over while this one was stopped or silent, so this one writes no more to it "
+            f"(fence {given}, now {current})"
+        )
         self.log, self.given, self.current = log, given, current
 
 

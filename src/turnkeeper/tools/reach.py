@@ -1,5 +1,6 @@
 """Reach: from a path as a model writes it to one a tool may use, asking first where it leads out of the project."""
 
+import errno
 import fnmatch
 import glob
 import os
@@ -64,11 +65,22 @@ async def reach_all(
             raise ToolFailure(f"{str(path)!r} holds keys or permissions of the user. No tool may open it; do without.")
         if then is not None:
             context.refuse_denied(then, patterns(path, context))
+        if _is_loop(path):
+            raise ToolFailure(f"{str(path)!r} is a loop of symbolic links, so there is no file. Name another path.")
         if not files.is_inside(path, context.directory, context.worktree):
             parent = path.place if kind == "directory" or path.place.is_dir() else path.place.parent
             wanted += outside([parent], {"filepath": str(path), "parentDir": str(parent)})
     await ask_all(wanted, context)
     return paths
+
+
+def _is_loop(path: Path) -> bool:
+    """Whether links on the way of a path lead back to themselves."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def outside(directories: Sequence[Path], metadata: dict[str, object], unknown: Sequence[str] = ()) -> list[Wanted]:

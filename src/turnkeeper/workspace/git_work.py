@@ -1,5 +1,6 @@
 """Git work: git processes that run in a worker thread under one deadline, and end when the work is cancelled."""
 
+import errno
 import fcntl
 import os
 import select
@@ -14,6 +15,7 @@ from typing import Final, TypeVar
 
 from anyio import to_thread
 
+from turnkeeper.model.refusal import Conflict, NotFound, Refusal
 from turnkeeper.workspace import git
 from turnkeeper.workspace.children import CHUNK_BYTES
 
@@ -23,6 +25,8 @@ _LOOK_AGAIN_S: Final = 0.01
 _WORDS_MAX: Final = 300
 _SLOW_S: Final = 2.0
 """After this time it is asked whether git waits for something that never comes."""
+_FULL: Final = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
+"""Git's words for a full disk."""
 _KILLED_S: Final = 5.0
 """How long a killed process is waited for: the system may keep it while a disk does not answer."""
 
@@ -37,6 +41,22 @@ class GitStopped(Exception):
 
 class TooManyNames(Exception):
     """Git listed more names than allowed."""
+
+
+def is_full(error: Exception) -> bool:
+    """Whether something failed because a disk, or the share of a user in it, is full."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, GitFailed) and any(words in str(error) for words in _FULL)
+
+
+def refusal(root: Path, error: Exception) -> Refusal:
+    """What a caller is told if git, or the disk, could not do what was asked of the snapshots of a directory."""
+    if is_full(error):
+        return Conflict(f"the disk with the snapshots of {str(root)!r} is full; make room and try again ({error})")
+    if isinstance(error, GitFailed):
+        return NotFound(f"a snapshot of {str(root)!r} is damaged or no longer kept: {error}")
+    return NotFound(f"the snapshots of {str(root)!r} cannot be reached: {error}; try again")
 
 
 async def in_thread(timeout_s: float, do: "Callable[[GitWork], T]") -> T:

@@ -30,7 +30,7 @@ from turnkeeper.model.session import FileDiff
 from turnkeeper.workspace import claims, kept_permissions, shadow_seed, snapshot_upkeep, tree_diff
 from turnkeeper.workspace.capture import Capture, CaptureLimits
 from turnkeeper.workspace.gaps import Captured
-from turnkeeper.workspace.git_work import GitFailed, GitStopped, TooManyNames, in_thread
+from turnkeeper.workspace.git_work import GitFailed, GitStopped, TooManyNames, in_thread, refusal
 from turnkeeper.workspace.own_places import OwnPlaces
 from turnkeeper.workspace.pipes import BlockedByPipe
 from turnkeeper.workspace.shadow import (
@@ -94,6 +94,7 @@ class ShadowRepository:
         self._one_at_a_time = anyio.Lock()
         self._warned: set[str] = set()
         self._again_at = 0
+        self.failure: Exception | None = None  # Why the last failed capture did.
         self._is_index_checked = False
         self._used_bytes: int | None = None
 
@@ -102,8 +103,9 @@ class ShadowRepository:
         """The top that all names are relative to."""
         return self.place.root
 
-    async def capture(self, session_id: str) -> str | None:
-        """The tree of the files now, kept for this session; None if that is not possible, which is warned of once."""
+    async def capture(self, session_id: str, *, at_once: bool = False) -> str | None:
+        """The tree of the files, kept for this session; None if it failed now or, unless ``at_once``, a minute ago."""
+        self._again_at = 0 if at_once else self._again_at
         found = await self.take(session_id)
         return found.tree if found is not None else None
 
@@ -122,6 +124,7 @@ class ShadowRepository:
                     )
         except (GitFailed, GitStopped, TooManyNames, NoRoom, OSError) as error:
             self._again_at = self._now() + int(SNAPSHOT_AGAIN_S * 1000)
+            self.failure = error
             self._warn(f"no snapshot of {str(self.root)!r}: {error}")
             return None
 
@@ -348,15 +351,13 @@ class ShadowRepository:
         return {name: one for name, one in found.items() if not self.own.has(name)}
 
     async def _refusing(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
-        """Do what a caller asked for. Raises NotFound with git's words if git cannot."""
+        """Do what a caller asked for. Raises NotFound with git's words if git cannot, Conflict if the disk is full."""
         if not self.place.git_dir.exists():
             raise NotFound(f"no snapshots of {str(self.root)!r} are kept")
         try:
             return await self._in_thread(do, timeout_s)
-        except GitFailed as error:
-            raise NotFound(f"a snapshot of {str(self.root)!r} is damaged or no longer kept: {error}") from error
-        except (GitStopped, OSError) as error:
-            raise NotFound(f"the snapshots of {str(self.root)!r} cannot be reached: {error}; try again") from error
+        except (GitFailed, GitStopped, OSError) as error:
+            raise refusal(self.root, error) from error
 
     async def _in_thread(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
         return await in_thread(timeout_s, lambda work: do(ShadowGit(self.place, self._environ, work)))

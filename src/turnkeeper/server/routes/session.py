@@ -33,6 +33,7 @@ class NewSession(Value):
     agent: str | None = None
     model: SessionModel | None = None
     metadata: JsonObject | None = None
+    label: str | None = None
     permission: tuple[Rule, ...] | None = None
 
 
@@ -93,6 +94,7 @@ async def create(call: HttpRequest[None, NewSession]) -> Session:
         agent=given.agent,
         model=given.model,
         metadata=given.metadata,
+        label=given.label,
     )
     return public(await shared_by_itself(call, made) if given.id is None else made)
 

@@ -1,5 +1,8 @@
 """The storage engines, one file or package each. A new engine is a file here and an entry in ``engine_table.py``."""
 
+import errno
+import os
+import stat
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -29,4 +32,24 @@ async def open_engine(url: str) -> Engine:
         return await cast(Callable[[str], Awaitable[Engine]], opener)(url)
     if name == "sqlite" and place.startswith(":memory:"):
         raise ValueError(f"{url!r} would be a file of that name; for a store in memory write 'memory:'")
-    return await cast(Callable[[Path], Awaitable[Engine]], opener)(Path(place).expanduser())
+    path = Path(place).expanduser()
+    _check_kind(url, path, is_directory=entry.place == "DIR")
+    return await cast(Callable[[Path], Awaitable[Engine]], opener)(path)
+
+
+def _check_kind(url: str, path: Path, *, is_directory: bool) -> None:
+    """Raise ValueError if what is at a path cannot be a store: an engine would report a disk that fails, or wait."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError(f"{url!r} cannot be a store: it is a loop of symbolic links; name another path") from error
+        return  # It does not exist yet, or cannot be looked at, which the engine reports.
+    except ValueError as error:
+        raise ValueError(f"{url!r} cannot be a store: a path has no NUL character in it") from error
+    if is_directory and not stat.S_ISDIR(mode):
+        raise ValueError(f"{url!r} cannot be a store: it is not a directory; name a directory")
+    if not is_directory and stat.S_ISDIR(mode):
+        raise ValueError(f"{url!r} cannot be a store: it is a directory; name a file in it")
+    if not is_directory and not stat.S_ISREG(mode):
+        raise ValueError(f"{url!r} cannot be a store: it is not a regular file; name another path")

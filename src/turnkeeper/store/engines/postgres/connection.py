@@ -1,5 +1,6 @@
 """Connections to the database of a store: how they are set up, and what their errors mean to a caller."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -98,6 +99,7 @@ class Database:
         self.reconnect_s, self.outcome_s = reconnect_s, outcome_s
         self._statement_timeout_s = statement_timeout_s
         self.closing = threading.Event()
+        logging.getLogger("psycopg").addFilter(_is_worth_logging)
 
     def connect(self) -> Connection:
         """A connection in which each statement is a transaction, unless BEGIN says otherwise."""
@@ -132,14 +134,14 @@ class Database:
         if not advice and error.sqlstate is None:
             advice = next((advice for phrase, advice in _REFUSED if phrase in said), _NOT_REACHED)
         kind = next((kind for known, kind in _KINDS if isinstance(error, known)), StoreUnavailable)
-        refusal = kind(f"the store {self.address.shown!r}: {advice} ({said})" if advice else f"{self._name}: {said}")
+        refusal = kind(f"the store {self.address.shown!r}: {advice} ({said})" if advice else f"{self.name}: {said}")
         refusal.__cause__ = error
         return refusal
 
     def unknown(self, error: Exception) -> OutcomeUnknown:
         """The exception for a commit whose outcome could not be looked up."""
         refusal = OutcomeUnknown(
-            f"{self._name}: the connection was lost during a commit and could not be made again; the write is in the "
+            f"{self.name}: the connection was lost during a commit and could not be made again; the write is in the "
             "store whole or not at all: read before you write again"
         )
         refusal.__cause__ = error
@@ -147,10 +149,11 @@ class Database:
 
     def closed(self) -> StoreUnavailable:
         """The exception for a call to a closed store."""
-        return StoreUnavailable(f"{self._name} was closed; open it again")
+        return StoreUnavailable(f"{self.name} was closed; open it again")
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The store for messages, without its password."""
         return f"the store {self.address.shown!r}"
 
 
@@ -194,6 +197,11 @@ def disconnect(connection: Connection) -> None:
     """Close a connection; the server rolls back its transaction."""
     with suppress(psycopg.Error):
         connection.close()
+
+
+def _is_worth_logging(record: logging.LogRecord) -> bool:
+    """Whether a record of the driver says what no exception does: of a lost connection it logs each step that fails."""
+    return not str(record.msg).startswith("error ignored")
 
 
 def _milliseconds(seconds: float) -> str:

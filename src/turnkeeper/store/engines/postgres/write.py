@@ -4,6 +4,7 @@ If the connection is lost before COMMIT was sent, the transaction is tried again
 that, the outcome is looked up and nothing is repeated that was done.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from os import urandom
@@ -17,6 +18,8 @@ from turnkeeper.store.engines.jobs import Append, Call, Job, Removal
 from turnkeeper.store.engines.postgres.connection import Connection, Database, disconnect, is_lost
 from turnkeeper.store.engines.postgres.news import tell
 from turnkeeper.store.engines.postgres.transaction import LogVanished, Transaction
+
+log = logging.getLogger(__name__)
 
 GROUP_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of the jobs in one transaction, unless one alone has more."""
@@ -43,7 +46,7 @@ class WriteConnection:
         self._connection: Connection | None = None
         self._news: list[str] = []
         self._not_before = 0.0
-        self._is_tidy = False
+        self._is_tidy = self._is_lost = False
 
     def transactions(self, group: Sequence[Call]) -> Iterator[list[Call]]:
         """The calls of each transaction, in order: many appends, or one removal."""
@@ -78,13 +81,14 @@ class WriteConnection:
                 continue
             except psycopg.Error as error:
                 lost, tries = is_lost(error), tries + 1
-                self.close() if lost else self.roll_back()
+                self._lose() if lost else self.roll_back()
                 if not (lost and transaction.is_committing and self._was_committed(transaction, error)):
                     if not lost and (tries == TRIES_MAX or not isinstance(error, _AGAIN)):
                         raise
                     if lost and not patience.pause():
                         raise
                     continue
+            self._is_lost = False
             self._news.extend(transaction.written_logs())
             return transaction.refusals
 
@@ -130,8 +134,15 @@ class WriteConnection:
             if not self._is_tidy:
                 self._connection.execute(_TIDY)
                 self._is_tidy = True
-        except psycopg.Error:
-            self.close()
+        except psycopg.Error as error:
+            self._lose() if is_lost(error) else self.close()
+
+    def _lose(self) -> None:
+        """Give up a connection that is lost, and say so once until a write succeeds."""
+        if not self._is_lost:
+            log.warning("%s: the connection to the server was lost; connecting again", self._database.name)
+        self._is_lost = True
+        self.close()
 
     def roll_back(self) -> None:
         """Leave no transaction open; a connection that cannot roll back is replaced."""
