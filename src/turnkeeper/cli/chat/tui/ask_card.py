@@ -39,22 +39,25 @@ class AskCard(Vertical, can_focus=True):
     ]
 
     def __init__(self, ask: OpenAsk, waiting: int) -> None:
-        super().__init__(id="ask")
+        # Without an id: the card of the next request is mounted while this one is being removed.
+        super().__init__()
         self.ask, self._waiting = ask, waiting
+        self._lines, self._keys, self._input = Static(), Static(), Input()
         self.is_armed = False
         """Whether keys answer the request."""
         self._answers: list[tuple[str, ...]] = []
 
     def compose(self) -> ComposeResult:
         """What is asked, how to answer, and a line to type in."""
-        with VerticalScroll(id="ask-text", can_focus=False):
-            yield Static(self._asked(), id="ask-lines")
-        yield Static("", id="ask-ways")
-        yield Input(id="ask-input")
+        self._lines.update(self._asked())
+        with VerticalScroll(can_focus=False):
+            yield self._lines
+        yield self._keys
+        yield self._input
 
     def on_mount(self) -> None:
         """Questions are typed; a permission is one key."""
-        self.query_one(Input).display = isinstance(self.ask.request, QuestionRequest)
+        self._input.display = isinstance(self.ask.request, QuestionRequest)
         more = f" · {self._waiting - 1} more wait" if self._waiting > 1 else ""
         self.border_title = f"WAITING FOR YOU{more}"
         self.set_timer(ARMED_S, self._arm)
@@ -62,12 +65,12 @@ class AskCard(Vertical, can_focus=True):
     def _arm(self) -> None:
         """From now on keys answer, and are named."""
         self.is_armed = True
-        self.query_one("#ask-ways", Static).update(self._ways())
+        self._keys.update(self._ways())
 
     def take_focus(self) -> None:
         """Be answered now."""
         if isinstance(self.ask.request, QuestionRequest):
-            self.query_one(Input).focus()
+            self._input.focus()
         else:
             self.focus()
 
@@ -81,9 +84,8 @@ class AskCard(Vertical, can_focus=True):
     def action_advise(self) -> None:
         """Refuse, and tell the model what to do instead."""
         if isinstance(self.ask.request, PermissionRequest) and self.is_armed:
-            box = self.query_one(Input)
-            box.placeholder, box.display = "refuse, and tell the model what to do instead", True
-            box.focus()
+            self._input.placeholder, self._input.display = "refuse, and tell the model what to do instead", True
+            self._input.focus()
 
     def action_move(self, by: int) -> None:
         """Scroll what is asked."""
@@ -107,8 +109,8 @@ class AskCard(Vertical, can_focus=True):
         if len(self._answers) == len(request.questions):
             self.ask.give(QuestionReply(answers=tuple(self._answers)))
         else:
-            self.query_one("#ask-lines", Static).update(self._asked())
-            self.query_one("#ask-ways", Static).update(self._ways())
+            self._lines.update(self._asked())
+            self._keys.update(self._ways())
 
     def _asked(self) -> Text:
         request = self.ask.request

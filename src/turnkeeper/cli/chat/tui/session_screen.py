@@ -86,6 +86,7 @@ class SessionScreen(TextualScreen[None]):
         self.view = TranscriptView(desk.transcript, self._plain_screen)
         self._head, self._foot = Static(id="head"), Static(id="foot")
         self._pill, self._notice = Static(id="pill"), Static(id="notice")
+        self._dock = Vertical(id="dock")
         self._card: AskCard | None = None
         self._escaped_at = self._began_at = -TWICE_S
         self._ticked = 0
@@ -96,7 +97,7 @@ class SessionScreen(TextualScreen[None]):
         yield self._head
         yield self.view
         yield self._pill
-        with Vertical(id="dock"):
+        with self._dock:
             yield self._notice
             yield self._menu
             yield self.box
@@ -189,12 +190,13 @@ class SessionScreen(TextualScreen[None]):
             return
         if self._card is not None:
             if self._card.has_focus_within:
-                self.box.focus()  # Before it goes, or an entry of the transcript would get the focus.
+                self.set_focus(self.box)  # Before it goes, or an entry of the transcript would get the focus.
+            self._card.disabled = True  # It goes later, and may not get the focus any more.
             self._card.remove()
             self._card = None
         if first is not None:
             self._card = AskCard(first, len(self._asks.waiting))
-            self.mount(self._card, before=self.query_one("#dock"))
+            self.mount(self._card, before=self._dock)
             self.app.bell()
             if not self.box.text.strip():  # A card never takes the focus from somebody who types.
                 self.call_after_refresh(self._card.take_focus)

@@ -1,0 +1,55 @@
+"""Cards of requests on the full screen, when one request follows another."""
+
+import anyio
+import pytest
+from screen_pilot import driven
+from workshop import Shop
+
+from turnkeeper.cli.chat.tui.ask_card import AskCard
+from turnkeeper.cli.chat.tui.asks import OpenAsk
+from turnkeeper.model.permission import AskedBy, PermissionRequest, Reply
+from turnkeeper.model.question import Option, Question, QuestionRequest
+
+STEPS = 30
+TOOL = AskedBy(message_id="msg_1", call_id="call_1")
+PERMISSION = PermissionRequest(
+    id="per_1",
+    session_id="ses_1",
+    permission="bash",
+    patterns=("ls",),
+    metadata={"command": "ls"},
+    always=("ls *",),
+    tool=TOOL,
+)
+QUESTION = QuestionRequest(
+    id="que_1",
+    session_id="ses_1",
+    questions=(Question(question="Which?", header="", options=(Option(label="aa", description=""),)),),
+    tool=TOOL,
+)
+
+
+@pytest.mark.parametrize("does_tab", [False, True])
+async def test_a_request_can_follow_another_at_every_step_of_the_event_loop(shop: Shop, does_tab: bool) -> None:
+    async with driven(shop) as seen:
+        waiting = seen.place.asks.waiting
+        for steps in range(STEPS):
+            for request in (QUESTION, PERMISSION):
+                waiting[:] = [OpenAsk(request)]
+                seen.screen.sync()
+                if does_tab:
+                    seen.screen.action_turn()
+                for _ in range(steps):
+                    await anyio.lowlevel.checkpoint()
+        [last] = waiting
+        await seen.until(lambda: [card.ask for card in seen.screen.query(AskCard)] == [last])
+        await seen.until(lambda: seen.screen.query_one(AskCard).has_focus_within or does_tab)
+        waiting.clear()
+        await seen.until(lambda: not seen.screen.query(AskCard) and seen.screen.box.has_focus)
+
+
+def test_the_first_answer_to_a_request_holds() -> None:
+    one = OpenAsk(PERMISSION)
+    one.give(Reply(answer="reject"))
+    one.give(Reply(answer="always"))
+    assert one.reply == Reply(answer="reject")
