@@ -22,6 +22,19 @@ SessionScreen.action_keys = fails
 sys.exit(main())
 """
 """The program with a fault in its screen, which F1 finds."""
+DEAF = """
+import asyncio
+from turnkeeper import tool
+
+@tool
+async def glob(pattern: str) -> str:
+    "Find files."
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            pass
+"""
 
 
 @pytest.mark.parametrize("prompt", ["", "run `sleep 600`", "run `echo asked`"])
@@ -37,3 +50,16 @@ def test_a_failure_of_the_screen_ends_the_program_with_its_traceback(shop: Shop,
         shown = at.shows("RuntimeError: the list of keys failed", "exit code 1")
         assert at.tmux("display-message", "-p", "#{alternate_on}").strip() == "0"
         assert "locals" not in shown
+
+
+def test_a_failure_of_the_screen_ends_the_program_though_a_tool_ignores_it(shop: Shop, opens: Opens) -> None:
+    tools = shop.home / ".config/turnkeeper/tools"
+    tools.mkdir(parents=True)
+    (tools / "deaf.py").write_text(DEAF)
+    with opens("chat", "-n", program=[sys.executable, "-c", FAULTY]) as at:
+        at.shows(IDLE)
+        at.types("list the files")
+        at.presses("Enter")
+        at.shows(r"running \d+ s +glob")
+        at.presses("F1")
+        at.shows("RuntimeError: the list of keys failed", "exit code 1")
