@@ -4,7 +4,8 @@ import gc
 import warnings
 
 import anyio
-from screen_pilot import driven
+from screen_pilot import Driven, driven
+from textual.events import Key
 from textual.widgets import Input, OptionList, Static
 from workshop import Shop
 
@@ -234,3 +235,36 @@ async def test_what_was_typed_comes_back_by_the_arrow_keys(shop: Shop) -> None:
         assert seen.screen.box.text == "/cost"
         await seen.pilot.press("down", "down")
         assert seen.screen.box.text == ""
+
+
+async def test_letters_that_mean_nothing_in_the_transcript_are_typed(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("read tides.py")
+        await seen.until(lambda: "has 2 lines" in "".join(seen.texts("text")))
+        await seen.rests()
+        await seen.pilot.press("tab")
+        await seen.until(lambda: seen.screen.view.has_focus_within and "f fork" in foot(seen))
+        for key in "what":  # As the driver does with what one read returned.
+            seen.app.post_message(Key(key, key))
+        await seen.until(lambda: seen.screen.box.text == "what")
+        await seen.until(lambda: "f fork" not in foot(seen))
+
+
+async def test_after_a_fork_the_next_prompt_can_be_typed(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("read tides.py")
+        await seen.until(lambda: "has 2 lines" in "".join(seen.texts("text")))
+        await seen.rests()
+        [before] = (await seen.desk.tk.list()).items
+        await seen.pilot.press("tab", "k", "k")
+        await seen.until(lambda: isinstance(seen.app.focused, Row) and seen.app.focused.entry.message_id)
+        await seen.pilot.press("f")
+        await seen.until(lambda: seen.desk.session is not None and seen.desk.session.id != before.id)
+        await seen.until(lambda: seen.screen.box.has_focus)
+        await seen.pilot.press(*"fine")
+        await seen.until(lambda: seen.screen.box.text == "fine")
+
+
+def foot(seen: Driven) -> str:
+    """The line below the prompt."""
+    return str(seen.screen.query_one("#foot", Static).render())

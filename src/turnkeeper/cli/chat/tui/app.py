@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import anyio
 from textual.app import App, SystemCommand
+from textual.events import Event, Key
 from textual.screen import Screen
 
 from turnkeeper.cli.chat.history import TypedLines
@@ -88,6 +89,12 @@ class SessionApp(App[None]):
         super()._handle_exception(error)
         # `FullScreen.run` raises it. textual would print it with the values of local variables, which may be secrets.
         self._exit_renderables.clear()
+
+    async def on_event(self, event: Event) -> None:
+        """Move the focus before a key is sent to it, so that the keys that follow are sent to the same place."""
+        if isinstance(event, Key) and not event.is_forwarded and isinstance(here := self.screen, SessionScreen):
+            here.before_key(event)
+        await super().on_event(event)
 
     async def action_quit(self) -> None:
         """Leave, as by Ctrl-D."""

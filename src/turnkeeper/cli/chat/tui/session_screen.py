@@ -9,13 +9,14 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
 from textual.worker import WorkType
 
 from turnkeeper.cli.chat.history import TypedLines
-from turnkeeper.cli.chat.keys import Key, meaning
+from turnkeeper.cli.chat.keys import Key as PromptKey
+from turnkeeper.cli.chat.keys import meaning
 from turnkeeper.cli.chat.slash import KEYS, explained
 from turnkeeper.cli.chat.tui.ask_card import AskCard
 from turnkeeper.cli.chat.tui.asks import OpenAsks
@@ -133,11 +134,13 @@ class SessionScreen(TextualScreen[None]):
         notice = self._notice_text()
         doing = self._doing()
         is_asked = bool(self._asks.waiting)
+        in_transcript = self.view.has_focus_within
         lines = (
             self.desk.facts,
             self.desk.state,
             doing,
             is_asked,
+            in_transcript,
             seconds,
             unseen,
             self.view.is_following,
@@ -148,7 +151,8 @@ class SessionScreen(TextualScreen[None]):
             return
         self._lines = lines
         self._head.update(header(self.desk.facts, width))
-        self._foot.update(footer(self.desk.state, "waiting for you" if is_asked else doing, seconds, width))
+        happens = "waiting for you" if is_asked else doing
+        self._foot.update(footer(self.desk.state, happens, seconds, width, in_transcript=in_transcript))
         if self._pill.display == self.view.is_following:
             self._pill.display = not self.view.is_following
             # Textual forgets where it was if the transcript scrolls at the same time, and would leave it on the screen.
@@ -203,7 +207,12 @@ class SessionScreen(TextualScreen[None]):
 
     # Keys.
 
-    def pressed(self, key: Key, text: str) -> None:
+    def before_key(self, event: Key) -> None:
+        """Let a letter that means nothing in the transcript be typed."""
+        if event.is_printable and self.view.has_focus_within and event.key not in self.active_bindings:
+            self.set_focus(self.box)
+
+    def pressed(self, key: PromptKey, text: str) -> None:
         """A key that means something by what the chat is doing."""
         match means := meaning(key, self.desk.state, has_text=bool(text.strip())):
             case "nothing":
@@ -291,6 +300,7 @@ class SessionScreen(TextualScreen[None]):
                 self.app.copy_to_clipboard(event.entry.text)
                 self.app.notify("copied")
             case "fork" if event.entry.message_id:
+                self.action_box()  # What is typed next is a prompt of the fork.
                 self.command(f"/fork {event.entry.message_id}")
 
     # Dialogs.
