@@ -236,10 +236,10 @@ class Conversation(Chat):
 
         self._is_prompted_meanwhile = self._is_prompted_meanwhile or self.state == "stopping"
         if isinstance(self.tk, Turnkeeper):
-            await self.tk.prompt(session_id, given, resume=False)
+            message_id = (await self.tk.prompt(session_id, given, resume=False)).message_id
         else:
-            await self.tk.prompt_async(session_id, given)
-        self.live.display.prompted(text, WAITS[given.delivery])
+            message_id = await self.tk.prompt_async(session_id, given)
+        self.live.display.prompted(text, WAITS[given.delivery], message_id=message_id)
 
     async def _shell(self, command: str) -> None:
         if self.state != "idle":

@@ -268,3 +268,24 @@ async def test_after_a_fork_the_next_prompt_can_be_typed(shop: Shop) -> None:
 def foot(seen: Driven) -> str:
     """The line below the prompt."""
     return str(seen.screen.query_one("#foot", Static).render())
+
+
+async def test_a_prompt_that_waited_stands_where_it_took_effect_without_a_label(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        shown, view = seen.desk.transcript, seen.screen.view
+        await seen.says("run `until test -e go; do sleep 0.05; done`")
+        await seen.until(lambda: any(not one.is_settled for one in shown.entries.values() if one.kind == "call"))
+        await seen.says("read README.md", "ctrl+o")
+        await seen.until(lambda: len(seen.texts("prompt")) == 2)
+        await seen.says("read tides.py")
+        await seen.until(lambda: len(seen.texts("prompt")) == 3)
+        waiting = [one.about.partition(":")[0] for one in shown.entries.values() if one.kind == "prompt"]
+        assert waiting == ["", "queued", "steers"]
+        (shop.project / "go").touch()
+        await seen.until(lambda: "`README.md` has 1 line" in "".join(seen.texts("text")))
+        await seen.rests()
+        said = [(one.text, one.about) for one in shown.entries.values() if one.kind in ("prompt", "text")]
+        order = [text for text, _ in said if text.startswith("read ") or " has " in text]
+        assert [text[:14] for text in order] == ["read tides.py", "`tides.py` has", "read README.md", "`README.md` ha"]
+        assert all(not about for _, about in said)
+        await seen.until(lambda: [one.entry.id for one in view.query(Row)] == list(shown.entries))
