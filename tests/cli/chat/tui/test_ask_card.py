@@ -3,6 +3,7 @@
 import anyio
 import pytest
 from screen_pilot import driven
+from textual.widgets import Static
 from workshop import Shop
 
 from turnkeeper.cli.chat.tui.ask_card import AskCard
@@ -53,3 +54,19 @@ def test_the_first_answer_to_a_request_holds() -> None:
     one.give(Reply(answer="reject"))
     one.give(Reply(answer="always"))
     assert one.reply == Reply(answer="reject")
+
+
+async def test_a_card_names_the_tool_and_the_file_outside_the_project(shop: Shop) -> None:
+    outside = shop.home / "notes.txt"
+    outside.write_text("x\n")
+    async with driven(shop, size=(160, 30)) as seen:
+        await seen.says(f"read {outside}")
+        await seen.until(lambda: bool(seen.screen.query(AskCard)))
+        card = seen.screen.query_one(AskCard)
+        await seen.until(lambda: card.is_armed)
+        shown = [str(one.render()) for one in card.query(Static)]
+        assert str(card.border_title) == "WAITING FOR YOU · read"
+        assert shown[0].splitlines() == ["? Leave the project?", f"  {shop.home}/*", f"  to reach: {outside}"]
+        assert shown[1] == "y once · a always (the same) · n refuse · e advice · Tab the prompt"
+        card.ask.give(Reply(answer="reject"))
+        await seen.rests()

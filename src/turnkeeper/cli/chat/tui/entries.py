@@ -151,6 +151,10 @@ class Transcript(Display):
                 one.is_asked = not one.is_asked
                 self.changed.add(one.id)
 
+    def tool_of(self, call_id: str) -> str:
+        """The tool of a call; nothing if the call is not on the screen."""
+        return next((one.part.tool for one in self.entries.values() if one.part and one.part.call_id == call_id), "")
+
     # Stored messages.
 
     def replace(self, messages: Iterable[MessageWithParts]) -> None:

@@ -199,7 +199,8 @@ class SessionScreen(TextualScreen[None]):
             self._card.remove()
             self._card = None
         if first is not None:
-            self._card = AskCard(first, len(self._asks.waiting))
+            tool = self.desk.transcript.tool_of(first.request.tool.call_id)
+            self._card = AskCard(first, len(self._asks.waiting), tool)
             self.mount(self._card, before=self._dock)
             self.app.bell()
             if not self.box.text.strip():  # A card never takes the focus from somebody who types.
