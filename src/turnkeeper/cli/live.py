@@ -25,8 +25,7 @@ from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
-from turnkeeper.model.message import AssistantMessage, UserMessage
-from turnkeeper.model.notification import MessageUpdated
+from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.refusal import Busy
 from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
 
@@ -107,14 +106,14 @@ class Live:
         shows_summary: bool = False,
         stop: asyncio.Event | None = None,
         insists: Callable[[], bool] = lambda: True,
-        told: Callable[[str], None] = lambda _: None,
+        told: "Callable[[Notification | Delta], None]" = lambda _: None,
         runs_elsewhere: bool = False,
     ) -> int:
         """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary.
 
         ``stop`` stops the turn when it is set. Without it signals do, and the end says how to go on. ``insists`` says
-        whether a server is told again to stop, until the work ends. ``told`` hears the agent of
-        each prompt. ``runs_elsewhere``: another process runs the session, so its requests are answered in the log.
+        whether a server is told again to stop, until the work ends. ``told`` hears each
+        notification. ``runs_elsewhere``: another process runs the session, so its requests are answered in the log.
         """
         self._session_id, self.is_stopped, self._is_single = session_id, False, stop is None
         before, start = await tk.get(session_id), time.monotonic()
@@ -191,11 +190,10 @@ class Live:
         feed: Feed,
         notifications: "AsyncIterator[Notification | Delta]",
         remote: RemotePermissions | None,
-        told: Callable[[str], None],
+        told: "Callable[[Notification | Delta], None]",
     ) -> None:
         async for one in notifications:
-            if isinstance(one, MessageUpdated) and isinstance(said := one.properties.get("info"), UserMessage):
-                told(said.agent)
+            told(one)
             if remote is not None:
                 remote.take(one)
             if self._prompt is None:

@@ -21,9 +21,7 @@ from workshop import Shop
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-async def test_keys_that_arrive_together_are_applied_in_their_order(
-    shop: Shop, keys: list[str], expected: str
-) -> None:
+async def test_keys_that_arrive_together_are_applied_in_their_order(shop: Shop, keys: list[str], expected: str) -> None:
     async with driven(shop) as seen:
         box = seen.screen.box
         box.text = "hello world"

@@ -19,6 +19,7 @@ from turnkeeper.model.event import MessageRecorded
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.parts.base import Span
+from turnkeeper.testing.server import ScriptedServer
 
 
 async def newest(desk: ScreenConversation) -> None:
@@ -289,3 +290,42 @@ async def test_a_prompt_that_waited_stands_where_it_took_effect_without_a_label(
         assert [text[:14] for text in order] == ["read tides.py", "`tides.py` has", "read README.md", "`README.md` ha"]
         assert all(not about for _, about in said)
         await seen.until(lambda: [one.entry.id for one in view.query(Row)] == list(shown.entries))
+
+
+async def test_title_cost_and_model_are_shown_as_soon_as_they_are_known(shop: Shop) -> None:
+    async with ScriptedServer() as provider:
+        prices = {"large": {"cost": {"input": 1000, "output": 1000}}}
+        acme = {"protocol": "openai-chat", "options": {"baseURL": provider.url, "apiKey": "k"}, "models": prices}
+        shop.configure(model="acme/large", provider={"acme": acme})
+        async with driven(shop) as seen:
+            await seen.until(lambda: "new session · build · acme/large" in head(seen))
+            await seen.says("[[bash true]] [[bash until test -e go; do sleep 0.05; done]] [[text end]]")
+            await seen.until(lambda: len(seen.texts("call")) == 2)
+            await seen.until(lambda: "$" in head(seen) and "$0.00" not in head(seen))
+            await seen.until(lambda: "new session" not in head(seen))
+            assert seen.desk.state == "running"
+            (shop.project / "go").touch()
+            await seen.rests()
+            live = head(seen)
+            await seen.desk.refresh()
+            seen.screen.sync()
+            assert head(seen) == live
+
+
+async def test_the_chosen_entry_stays_in_view_when_every_call_is_unfolded(shop: Shop) -> None:
+    async with driven(shop, size=(80, 16)) as seen:
+        await seen.says("run `seq 1000 1040`, then run `seq 2000 2040`")
+        await seen.until(lambda: len(seen.texts("call")) == 2)
+        await seen.rests()
+        view = seen.screen.view
+        await seen.pilot.press("tab")
+        await seen.until(lambda: isinstance(seen.app.focused, Row))
+        chosen, before = seen.app.focused, view.max_scroll_y
+        await seen.pilot.press("O")
+        await seen.until(lambda: view.max_scroll_y > before + 60)
+        await seen.until(lambda: chosen is not None and view.region.contains_region(chosen.region))
+
+
+def head(seen: Driven) -> str:
+    """The line above the transcript."""
+    return str(seen.screen.query_one("#head", Static).render())

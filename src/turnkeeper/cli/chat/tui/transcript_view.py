@@ -228,6 +228,8 @@ class TranscriptView(VerticalScroll):
         for row in folded:
             row.entry.is_whole = whole
             row.draw(self._current())
+        if isinstance(chosen := self.app.focused, Row):  # It stays in view, though entries above it are longer now.
+            self.call_after_refresh(self.scroll_to_widget, chosen, animate=False)
 
     def action_choose(self, key: str) -> None:
         """Do something with an entry."""
