@@ -1,8 +1,7 @@
 """The entries of the full screen: what the feed and stored messages become. Nothing is drawn here."""
 
-from cli_store import history
-
 import pytest
+from cli_store import history
 
 from turnkeeper.cli.chat.tui import entries
 from turnkeeper.cli.chat.tui.entries import Transcript
