@@ -49,6 +49,20 @@ async def test_a_request_can_follow_another_at_every_step_of_the_event_loop(shop
         await seen.until(lambda: not seen.screen.query(AskCard) and seen.screen.box.has_focus)
 
 
+async def test_a_request_that_goes_at_any_step_leaves_the_focus_in_the_prompt(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        for steps in range(STEPS):
+            seen.place.asks.waiting[:] = [OpenAsk(PERMISSION)]
+            seen.screen.sync()
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+            seen.place.asks.waiting.clear()
+            seen.screen.sync()
+            await seen.until(lambda: not seen.screen.query(AskCard))
+            await seen.pilot.pause()
+            assert seen.screen.box.has_focus
+
+
 def test_the_first_answer_to_a_request_holds() -> None:
     one = OpenAsk(PERMISSION)
     one.give(Reply(answer="reject"))
