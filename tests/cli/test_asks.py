@@ -79,6 +79,17 @@ def test_the_list_shows_the_command_that_asks_and_what_always_would_allow(shop: 
     ]
 
 
+def test_the_list_shows_the_file_outside_the_project_once(shop: Shop) -> None:
+    left_waiting(shop, f"read {shop.home}/notes.txt")
+    [request] = waiting(shop)
+    assert tk(shop.data, "permission", "list").out.splitlines() == [
+        f"{request['id']}  {request['sessionID']}",
+        f"  external_directory: {shop.home}/*",
+        f"  to reach: {shop.home}/notes.txt",
+        "  always allows: the same",
+    ]
+
+
 def test_a_transcript_says_what_a_call_waits_for_and_how_it_is_answered(shop: Shop) -> None:
     session = left_waiting(shop)
     [request] = waiting(shop)

@@ -13,7 +13,7 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer as show_answer
 from turnkeeper.cli.output import answer_items
-from turnkeeper.cli.request_lines import command_lines, covered_by_always, origin
+from turnkeeper.cli.request_lines import cause_lines, covered_by_always, origin, patterns_asked
 from turnkeeper.cli.screen import Column, Screen, one_line, table
 from turnkeeper.model.refusal import Conflict, NotFound
 
@@ -336,9 +336,10 @@ def _permissions(screen: Screen, found: "Sequence[PermissionRequest]", origins: 
     lines: list[str] = []
     for one in found:
         lines += _head(screen, one, origins)
-        lines.append(f"  {one_line(one.permission)}: {', '.join(map(one_line, one.patterns))}")
-        lines += [f"  {line}" for line in command_lines(one)]
-        lines.append(f"  always allows: {covered_by_always(one)}")
+        lines.append(f"  {one_line(one.permission)}: {patterns_asked(one)}")
+        lines += [f"  {line}" for line in cause_lines(one)]
+        covered = covered_by_always(one)
+        lines.append(f"  always allows: {'the same' if covered == patterns_asked(one) else covered}")
     return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from turnkeeper.model.failure import Failure
-from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
@@ -38,8 +38,11 @@ class Display:
     def ended(self, message: AssistantMessage) -> None:
         """A turn ended."""
 
-    def prompted(self, text: str, about: str = "") -> None:
-        """A prompt was typed, with what becomes of it."""
+    def prompted(self, text: str, about: str = "", *, message_id: str = "") -> None:
+        """A prompt was typed, with what becomes of it; with its id if it waits."""
+
+    def recorded(self, message_id: str) -> None:
+        """A prompt was recorded: when it was admitted, and again when it became part of the history."""
 
     def note(self, text: str) -> None:
         """Display a remark."""
@@ -89,6 +92,8 @@ class Feed:
         match one.type, one.properties:
             case "message.updated", {"info": AssistantMessage() as message}:
                 self._message(message)
+            case "message.updated", {"info": UserMessage(id=message_id)}:
+                self._display.recorded(message_id)
             case "message.part.updated", {"part": BasePart() as part} if part.message_id in self._begun:
                 self._part(part)
             case "message.part.updated", {"part": TextPart() as part} if part.message_id in self._summaries:

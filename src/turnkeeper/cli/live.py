@@ -19,7 +19,6 @@ from turnkeeper.cli.options import local_store
 from turnkeeper.cli.permission_prompt import Alone, NoTerminal, Questioner, RemotePermissions, TerminalPrompt
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money, one_line, plural
-from turnkeeper.core.admission import handed_over_by
 from turnkeeper.core.family import total_cost
 from turnkeeper.core.next_action import REFUSED, WAITS
 from turnkeeper.core.prefix import reuse_percent
@@ -27,7 +26,6 @@ from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.notification import PartUpdated
 from turnkeeper.model.refusal import Busy
 from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
 
@@ -108,15 +106,14 @@ class Live:
         shows_summary: bool = False,
         stop: asyncio.Event | None = None,
         insists: Callable[[], bool] = lambda: True,
-        handed_over: Callable[[str], None] = lambda _: None,
+        told: "Callable[[Notification | Delta], None]" = lambda _: None,
         runs_elsewhere: bool = False,
     ) -> int:
         """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary.
 
         ``stop`` stops the turn when it is set. Without it signals do, and the end says how to go on. ``insists`` says
-        whether a server is told again to stop, until the work ends. ``handed_over`` hears each
-        agent that lets another one go on. ``runs_elsewhere``: another process runs the session, so its requests are
-        answered in the log.
+        whether a server is told again to stop, until the work ends. ``told`` hears each
+        notification. ``runs_elsewhere``: another process runs the session, so its requests are answered in the log.
         """
         self._session_id, self.is_stopped, self._is_single = session_id, False, stop is None
         before, start = await tk.get(session_id), time.monotonic()
@@ -138,7 +135,7 @@ class Live:
             with self._signals() if stop is None else nullcontext(stop) as pressed:
                 beside.start_soon(self._stop, tk, pressed, insists, beside)
                 async with anyio.create_task_group() as group:
-                    group.start_soon(self._pump, feed, notifications, remote, handed_over)
+                    group.start_soon(self._pump, feed, notifications, remote, told)
                     if not pressed.is_set():
                         outcome = await work()
                     if store is not None and outcome is not None and outcome.kind == "rested" and not outcome.is_busy:
@@ -193,11 +190,10 @@ class Live:
         feed: Feed,
         notifications: "AsyncIterator[Notification | Delta]",
         remote: RemotePermissions | None,
-        handed_over: Callable[[str], None],
+        told: "Callable[[Notification | Delta], None]",
     ) -> None:
         async for one in notifications:
-            if isinstance(one, PartUpdated) and (by := handed_over_by(one.properties.get("part"))) is not None:
-                handed_over(by)
+            told(one)
             if remote is not None:
                 remote.take(one)
             if self._prompt is None:

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.cli.part_lines import arguments, patch_lines
-from turnkeeper.cli.request_lines import command_lines, covered_by_always, origin
+from turnkeeper.cli.request_lines import cause_lines, covered_by_always, origin, patterns_asked
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
@@ -287,9 +287,20 @@ def permission_lines(screen: Screen, request: PermissionRequest) -> Iterator[str
     }.get(request.permission, f"Use {request.permission}?")
     yield screen.paint(f"? {harmless(what)}", "bold", "yellow")
     yield from (f"  {line}" for line in _about(screen, request))
-    yield from (f"  {line}" for line in command_lines(request))
-    if len(covered := covered_by_always(request)) > COVERED_CHARS:
+    yield from (f"  {line}" for line in cause_lines(request))
+    if len(covered := _covered(screen, request)) > COVERED_CHARS:
         yield f"  always allows: {covered}"
+
+
+def always_key(screen: Screen, request: PermissionRequest) -> str:
+    """The word "always", with what it allows unless that is long."""
+    covered = _covered(screen, request)
+    return f"always ({covered})" if len(covered) <= COVERED_CHARS else "always"
+
+
+def _covered(screen: Screen, request: PermissionRequest) -> str:
+    covered = covered_by_always(request)
+    return "the same" if [covered] == list(_about(screen, request)) else covered
 
 
 def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
@@ -302,13 +313,11 @@ def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
         case "doom_loop", {"input": dict() as given}:
             yield one_line(f"{', '.join(request.patterns)} {arguments(given)}")
         case _:
-            yield ", ".join(map(one_line, request.patterns))
+            yield patterns_asked(request)
 
 
 def _choices(screen: Screen, request: PermissionRequest) -> str:
-    covered = covered_by_always(request)
-    always = f" ({covered})" if len(covered) <= COVERED_CHARS else ""
-    keys = f"y = once, a = always{always}, n = no, or say what to do instead"
+    keys = f"y = once, a = {always_key(screen, request)}, n = no, or say what to do instead"
     return f"{screen.paint(keys, 'dim')}\n> "
 
 

@@ -25,12 +25,14 @@ async def origin(get: "Callable[[str], Awaitable[Session]]", session_id: str) ->
     return f"asked by {one_line(session.title)}, for {root.id}" if root is not session else ""
 
 
-def command_lines(request: "PermissionRequest") -> list[str]:
-    """The command that asks for something besides to run: to change files, or to leave the project."""
+def cause_lines(request: "PermissionRequest") -> list[str]:
+    """Why a call asks for more than its tool: the command that changes files, or what lies outside the project."""
     match request.permission, request.metadata:
         case "edit" | "external_directory", {"command": str(command)}:
             first, *others = harmless(command).splitlines() or [""]
             return [f"by the command: {first}", *others]
+        case "external_directory", {"filepath": str(path)}:
+            return [f"to reach: {one_line(path)}"]
     return []
 
 
@@ -46,11 +48,16 @@ def covered_by_always(request: "PermissionRequest") -> str:
     )
 
 
+def patterns_asked(request: "PermissionRequest") -> str:
+    """What is asked for, as rules match it."""
+    return ", ".join(map(one_line, request.patterns))
+
+
 def permission_wait(request: "PermissionRequest") -> list[str]:
     """What a call needs permission for, and the commands that answer."""
     return [
-        f"{one_line(request.permission)}: {', '.join(map(one_line, request.patterns))}",
-        *command_lines(request),
+        f"{one_line(request.permission)}: {patterns_asked(request)}",
+        *cause_lines(request),
         f"answer: turnkeeper permission allow {request.id}, or permission deny {request.id}",
     ]
 

@@ -129,7 +129,7 @@ class Terminal(Display):
         """Print a remark with its colours."""
         self._print("note", *(Text.from_ansi(line) for line in text.splitlines()))
 
-    def prompted(self, text: str, about: str = "") -> None:
+    def prompted(self, text: str, about: str = "", *, message_id: str = "") -> None:
         """Print a prompt, with what becomes of it."""
         first, *others = harmless(text).splitlines() or [""]
         lines = [Text(f"{PROMPT_MARK} {first}", style="bold"), *(Text(f"  {line}", style="bold") for line in others)]

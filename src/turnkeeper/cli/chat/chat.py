@@ -55,6 +55,8 @@ class Chat(ABC):
         self.sessions: list[Session] = []
         """The newest sessions of the directory."""
         self.files = choices.ProjectFiles(None)
+        self._default: tuple[str | None, ModelChoice | None] = None, None
+        """The model that answers first in a new session of an agent, and that agent."""
         self._said: set[str] = set()
 
     @abstractmethod
@@ -91,8 +93,12 @@ class Chat(ABC):
         """The model that answers, as far as it is known."""
         if self.model is not None:
             return f"{self.model.provider_id}/{self.model.model_id}"
-        used = self.session.model if self.session is not None else None
-        return f"{used.provider_id}/{used.id}" if used is not None else ""
+        if (used := self.session.model if self.session is not None else None) is not None:
+            return f"{used.provider_id}/{used.id}"
+        agent, default = self._default
+        if default is None or agent != self.agent or self.session is not None:
+            return ""
+        return f"{default.provider_id}/{default.model_id}"
 
     async def recap(self) -> None:
         """Show which session this is, and the end of what was said in it."""
@@ -142,15 +148,16 @@ class Chat(ABC):
         if by == self.agent:
             self.agent = None
 
-    async def tell_offline(self) -> None:
-        """Say once if no model has a key, before anything is asked."""
+    async def find_model(self) -> None:
+        """Find the model that will answer, and say once if no model has a key, before anything is asked."""
         if (store := local_store(self.tk)) is None:
             if self.choices.models and all(name.startswith("offline/") for name in self.choices.models):
                 self.tell_once(OFFLINE_ANSWERS)
             return
         given = prompt("-", agent=self.agent, model=self.model)
         directory = self.directory or Path.cwd()
-        await model_of_prompt(store, self.tell_once, given, self.session, directory, is_asked=False)
+        found = await model_of_prompt(store, self.tell_once, given, self.session, directory, is_asked=False)
+        self._default = self.agent, found
 
     @property
     def directory_here(self) -> Path | None:

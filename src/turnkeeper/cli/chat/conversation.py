@@ -27,7 +27,10 @@ from turnkeeper.cli.prompt_model import model_of_prompt
 from turnkeeper.cli.screen import one_line, plural
 from turnkeeper.cli.sending import is_empty, send, shell
 from turnkeeper.cli.slash import CalledCommand, not_trusted
+from turnkeeper.core.admission import handed_over_by
+from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import Delivery
+from turnkeeper.model.notification import Delta, Notification, PartUpdated, SessionUpdated
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Forbidden, Invalid
 from turnkeeper.model.status import IDLE
@@ -103,7 +106,7 @@ class Conversation(Chat):
             raise Invalid(f"no model {self.model_name!r} can be used here; `turnkeeper models` lists those that can")
         if self.agent is not None and self.agent not in self.choices.agents:
             raise Invalid(f"no agent {self.agent!r} can answer here; there are: {', '.join(self.choices.agents)}")
-        await self.tell_offline()
+        await self.find_model()
         if self.session is not None:
             await self.recap()
 
@@ -239,10 +242,10 @@ class Conversation(Chat):
 
         self._is_prompted_meanwhile = self._is_prompted_meanwhile or self.state == "stopping"
         if isinstance(self.tk, Turnkeeper):
-            await self.tk.prompt(session_id, given, resume=False)
+            message_id = (await self.tk.prompt(session_id, given, resume=False)).message_id
         else:
-            await self.tk.prompt_async(session_id, given)
-        self.live.display.prompted(text, WAITS[given.delivery])
+            message_id = await self.tk.prompt_async(session_id, given)
+        self.live.display.prompted(text, WAITS[given.delivery], message_id=message_id)
 
     async def _shell(self, command: str) -> None:
         if self.state != "idle":
@@ -288,9 +291,18 @@ class Conversation(Chat):
             shows_summary=shows_summary,
             stop=self._stop,
             insists=lambda: not self._is_prompted_meanwhile,  # That prompt is to be answered.
-            handed_over=self.handed_over,
+            told=self._told,
             runs_elsewhere=self._runs_elsewhere,
         )
+
+    def _told(self, one: Notification | Delta) -> None:
+        """Hear of an agent that hands over, and of the title and the cost of the session while it runs."""
+        match one:
+            case PartUpdated() if (by := handed_over_by(one.properties.get("part"))) is not None:
+                self.handed_over(by)
+            case SessionUpdated() if self.session is not None and one.session_id == self.session.id:
+                self.cost = add_costs(self.cost, one.session.cost, -self.session.cost)
+                self.session = one.session
 
     async def _goes_on(self) -> bool:
         """Whether prompts were admitted that the turn did not take up: it ended in the same moment."""

@@ -1,5 +1,6 @@
 """The entries of the full screen: what the feed and stored messages become. Nothing is drawn here."""
 
+import pytest
 from cli_store import history
 
 from turnkeeper.cli.chat.tui import entries
@@ -59,7 +60,23 @@ def test_a_part_of_a_failed_attempt_leaves() -> None:
     shown.opened(text("half"))
     shown.changed.clear()
     shown.dropped("prt_1")
-    assert (shown.entries, shown.is_replaced) == ({}, True)
+    assert (shown.entries, shown.changed, shown.removed) == ({}, set(), {"prt_1"})
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_prompt_that_waited_moves_to_where_it_took_effect(before: int) -> None:
+    shown = Transcript()
+    for _ in range(before):  # How often it was recorded before the screen knows its id.
+        shown.recorded("msg_1")
+    shown.prompted("next", "queued", message_id="msg_1")
+    shown.note("said meanwhile")
+    waiting = [(one.text, one.about) for one in shown.entries.values()]
+    for _ in range(3 - before):  # A third time: its summary was added.
+        shown.recorded("msg_1")
+    taken = [(one.text, one.about) for one in shown.entries.values()]
+    late = [("next", ""), ("said meanwhile", "")]
+    assert waiting == (late if before == 2 else [("next", "queued"), ("said meanwhile", "")])
+    assert taken == (late if before == 2 else late[::-1])
 
 
 def test_only_what_changed_is_drawn_again() -> None:

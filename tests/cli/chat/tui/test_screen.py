@@ -4,7 +4,8 @@ import gc
 import warnings
 
 import anyio
-from screen_pilot import driven
+from screen_pilot import Driven, driven
+from textual.events import Key
 from textual.widgets import Input, OptionList, Static
 from workshop import Shop
 
@@ -18,6 +19,7 @@ from turnkeeper.model.event import MessageRecorded
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.parts.base import Span
+from turnkeeper.testing.server import ScriptedServer
 
 
 async def newest(desk: ScreenConversation) -> None:
@@ -234,3 +236,96 @@ async def test_what_was_typed_comes_back_by_the_arrow_keys(shop: Shop) -> None:
         assert seen.screen.box.text == "/cost"
         await seen.pilot.press("down", "down")
         assert seen.screen.box.text == ""
+
+
+async def test_letters_that_mean_nothing_in_the_transcript_are_typed(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("read tides.py")
+        await seen.until(lambda: "has 2 lines" in "".join(seen.texts("text")))
+        await seen.rests()
+        await seen.pilot.press("tab")
+        await seen.until(lambda: seen.screen.view.has_focus_within and "f fork" in foot(seen))
+        for key in "what":  # As the driver does with what one read returned.
+            seen.app.post_message(Key(key, key))
+        await seen.until(lambda: seen.screen.box.text == "what")
+        await seen.until(lambda: "f fork" not in foot(seen))
+
+
+async def test_after_a_fork_the_next_prompt_can_be_typed(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("read tides.py")
+        await seen.until(lambda: "has 2 lines" in "".join(seen.texts("text")))
+        await seen.rests()
+        [before] = (await seen.desk.tk.list()).items
+        await seen.pilot.press("tab", "k", "k")
+        await seen.until(lambda: isinstance(seen.app.focused, Row) and seen.app.focused.entry.message_id)
+        await seen.pilot.press("f")
+        await seen.until(lambda: seen.desk.session is not None and seen.desk.session.id != before.id)
+        await seen.until(lambda: seen.screen.box.has_focus)
+        await seen.pilot.press(*"fine")
+        await seen.until(lambda: seen.screen.box.text == "fine")
+
+
+def foot(seen: Driven) -> str:
+    """The line below the prompt."""
+    return str(seen.screen.query_one("#foot", Static).render())
+
+
+async def test_a_prompt_that_waited_stands_where_it_took_effect_without_a_label(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        shown, view = seen.desk.transcript, seen.screen.view
+        await seen.says("run `until test -e go; do sleep 0.05; done`")
+        await seen.until(lambda: any(not one.is_settled for one in shown.entries.values() if one.kind == "call"))
+        await seen.says("read README.md", "ctrl+o")
+        await seen.until(lambda: len(seen.texts("prompt")) == 2)
+        await seen.says("read tides.py")
+        await seen.until(lambda: len(seen.texts("prompt")) == 3)
+        waiting = [one.about.partition(":")[0] for one in shown.entries.values() if one.kind == "prompt"]
+        assert waiting == ["", "queued", "steers"]
+        (shop.project / "go").touch()
+        await seen.until(lambda: "`README.md` has 1 line" in "".join(seen.texts("text")))
+        await seen.rests()
+        said = [(one.text, one.about) for one in shown.entries.values() if one.kind in ("prompt", "text")]
+        order = [text for text, _ in said if text.startswith("read ") or " has " in text]
+        assert [text[:14] for text in order] == ["read tides.py", "`tides.py` has", "read README.md", "`README.md` ha"]
+        assert all(not about for _, about in said)
+        await seen.until(lambda: [one.entry.id for one in view.query(Row)] == list(shown.entries))
+
+
+async def test_title_cost_and_model_are_shown_as_soon_as_they_are_known(shop: Shop) -> None:
+    async with ScriptedServer() as provider:
+        prices = {"large": {"cost": {"input": 1000, "output": 1000}}}
+        acme = {"protocol": "openai-chat", "options": {"baseURL": provider.url, "apiKey": "k"}, "models": prices}
+        shop.configure(model="acme/large", provider={"acme": acme})
+        async with driven(shop) as seen:
+            await seen.until(lambda: "new session · build · acme/large" in head(seen))
+            await seen.says("[[bash true]] [[bash until test -e go; do sleep 0.05; done]] [[text end]]")
+            await seen.until(lambda: len(seen.texts("call")) == 2)
+            await seen.until(lambda: "$" in head(seen) and "$0.00" not in head(seen))
+            await seen.until(lambda: "new session" not in head(seen))
+            assert seen.desk.state == "running"
+            (shop.project / "go").touch()
+            await seen.rests()
+            live = head(seen)
+            await seen.desk.refresh()
+            seen.screen.sync()
+            assert head(seen) == live
+
+
+async def test_the_chosen_entry_stays_in_view_when_every_call_is_unfolded(shop: Shop) -> None:
+    async with driven(shop, size=(80, 16)) as seen:
+        await seen.says("run `seq 1000 1040`, then run `seq 2000 2040`")
+        await seen.until(lambda: len(seen.texts("call")) == 2)
+        await seen.rests()
+        view = seen.screen.view
+        await seen.pilot.press("tab")
+        await seen.until(lambda: isinstance(seen.app.focused, Row))
+        chosen, before = seen.app.focused, view.max_scroll_y
+        await seen.pilot.press("O")
+        await seen.until(lambda: view.max_scroll_y > before + 60)
+        await seen.until(lambda: chosen is not None and view.region.contains_region(chosen.region))
+
+
+def head(seen: Driven) -> str:
+    """The line above the transcript."""
+    return str(seen.screen.query_one("#head", Static).render())

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import anyio
 from textual.app import App, SystemCommand
+from textual.events import Event, Key
 from textual.screen import Screen
 
 from turnkeeper.cli.chat.history import TypedLines
@@ -79,6 +80,22 @@ class SessionApp(App[None]):
         box.move_cursor(box.document.end)
         box.focus()
 
+    @property
+    def failure(self) -> Exception | None:
+        """What ended the application, if it did not end by itself."""
+        return self._exception
+
+    def _handle_exception(self, error: Exception) -> None:
+        super()._handle_exception(error)
+        # `FullScreen.run` raises it. textual would print it with the values of local variables, which may be secrets.
+        self._exit_renderables.clear()
+
+    async def on_event(self, event: Event) -> None:
+        """Move the focus before a key is sent to it, so that the keys that follow are sent to the same place."""
+        if isinstance(event, Key) and not event.is_forwarded and isinstance(here := self.screen, SessionScreen):
+            here.before_key(event)
+        await super().on_event(event)
+
     async def action_quit(self) -> None:
         """Leave, as by Ctrl-D."""
         self.desk.heard("leave", "")
@@ -128,13 +145,15 @@ class FullScreen:
         return agreed
 
     async def run(self, desk: Desk) -> None:
-        """Show the session until ``close``."""
+        """Show the session until ``close``. What ends the application otherwise is raised."""
         assert isinstance(desk, ScreenConversation), "the full screen shows whole sessions"
-        self.app = SessionApp(desk, self.asks, self._history, self._environ)
+        app = self.app = SessionApp(desk, self.asks, self._history, self._environ)
         try:
-            await self.app.run_async(mouse=self._mouse)
+            await app.run_async(mouse=self._mouse)
         finally:
             self.app = None
+        if app.failure is not None:
+            raise app.failure
 
     def ready(self) -> None:
         """Nothing: the screen looks by itself."""

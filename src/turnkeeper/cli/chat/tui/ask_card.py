@@ -7,18 +7,18 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.widgets import Input, Static
 
 from turnkeeper.cli.chat.tui.asks import OpenAsk
 from turnkeeper.cli.permission_prompt import (
-    COVERED_CHARS,
+    always_key,
     parse_choice,
     permission_lines,
     question_lines,
     ways_to_answer,
 )
-from turnkeeper.cli.request_lines import covered_by_always
-from turnkeeper.cli.screen import Screen
+from turnkeeper.cli.screen import Screen, one_line
 from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 
@@ -38,36 +38,41 @@ class AskCard(Vertical, can_focus=True):
         Binding("down,j", "move(1)", show=False),
     ]
 
-    def __init__(self, ask: OpenAsk, waiting: int) -> None:
-        super().__init__(id="ask")
-        self.ask, self._waiting = ask, waiting
+    def __init__(self, ask: OpenAsk, waiting: int, tool: str = "") -> None:
+        """``tool`` is the tool that asks, if it is known, and ``waiting`` how many requests wait."""
+        # Without an id: the card of the next request is mounted while this one is being removed.
+        super().__init__()
+        self.ask, self._waiting, self._tool = ask, waiting, tool
+        self._lines, self._keys, self._input = Static(), Static(), Input()
         self.is_armed = False
         """Whether keys answer the request."""
         self._answers: list[tuple[str, ...]] = []
 
     def compose(self) -> ComposeResult:
         """What is asked, how to answer, and a line to type in."""
-        with VerticalScroll(id="ask-text", can_focus=False):
-            yield Static(self._asked(), id="ask-lines")
-        yield Static("", id="ask-ways")
-        yield Input(id="ask-input")
+        self._lines.update(self._asked())
+        with VerticalScroll(can_focus=False):
+            yield self._lines
+        yield self._keys
+        yield self._input
 
     def on_mount(self) -> None:
         """Questions are typed; a permission is one key."""
-        self.query_one(Input).display = isinstance(self.ask.request, QuestionRequest)
+        self._input.display = isinstance(self.ask.request, QuestionRequest)
         more = f" · {self._waiting - 1} more wait" if self._waiting > 1 else ""
-        self.border_title = f"WAITING FOR YOU{more}"
+        tool = f" · {one_line(self._tool)}" if self._tool else ""
+        self.border_title = Content(f"WAITING FOR YOU{tool}{more}")
         self.set_timer(ARMED_S, self._arm)
 
     def _arm(self) -> None:
         """From now on keys answer, and are named."""
         self.is_armed = True
-        self.query_one("#ask-ways", Static).update(self._ways())
+        self._keys.update(self._ways())
 
     def take_focus(self) -> None:
         """Be answered now."""
         if isinstance(self.ask.request, QuestionRequest):
-            self.query_one(Input).focus()
+            self._input.focus()
         else:
             self.focus()
 
@@ -81,9 +86,8 @@ class AskCard(Vertical, can_focus=True):
     def action_advise(self) -> None:
         """Refuse, and tell the model what to do instead."""
         if isinstance(self.ask.request, PermissionRequest) and self.is_armed:
-            box = self.query_one(Input)
-            box.placeholder, box.display = "refuse, and tell the model what to do instead", True
-            box.focus()
+            self._input.placeholder, self._input.display = "refuse, and tell the model what to do instead", True
+            self._input.focus()
 
     def action_move(self, by: int) -> None:
         """Scroll what is asked."""
@@ -107,12 +111,11 @@ class AskCard(Vertical, can_focus=True):
         if len(self._answers) == len(request.questions):
             self.ask.give(QuestionReply(answers=tuple(self._answers)))
         else:
-            self.query_one("#ask-lines", Static).update(self._asked())
-            self.query_one("#ask-ways", Static).update(self._ways())
+            self._lines.update(self._asked())
+            self._keys.update(self._ways())
 
     def _asked(self) -> Text:
-        request = self.ask.request
-        screen = Screen(width=self.app.size.width - 8, has_colors=True, now=Screen.of(sys.stdout).now)
+        request, screen = self.ask.request, self._screen()
         if isinstance(request, PermissionRequest):
             lines = list(permission_lines(screen, request))
         else:
@@ -120,12 +123,14 @@ class AskCard(Vertical, can_focus=True):
         lines += [f"  {self.ask.asked_by}"] if self.ask.asked_by else []
         return Text("\n").join(Text.from_ansi(line) for line in lines)
 
+    def _screen(self) -> Screen:
+        return Screen(width=self.app.size.width - 8, has_colors=True, now=Screen.of(sys.stdout).now)
+
     def _ways(self) -> Text:
         request = self.ask.request
         if isinstance(request, PermissionRequest):
-            covered = covered_by_always(request)
-            always = f" ({covered})" if len(covered) <= COVERED_CHARS else ""
-            return Text(f"y once · a always{always} · n refuse · e advice · Tab the prompt", style="dim")
+            always = always_key(self._screen(), request)
+            return Text(f"y once · a {always} · n refuse · e advice · Tab the prompt", style="dim")
         count = len(request.questions)
         nth = f"{len(self._answers) + 1} of {count}: " if count > 1 else ""
         return Text(f"{nth}{ways_to_answer(request.questions[len(self._answers)])} · Tab the prompt", style="dim")

@@ -25,9 +25,10 @@ class OpenAsk:
     is_answered: anyio.Event = field(default_factory=anyio.Event)
 
     def give(self, reply: Reply | QuestionReply) -> None:
-        """Answer it."""
-        self.reply = reply
-        self.is_answered.set()
+        """Answer it. The first answer holds."""
+        if not self.is_answered.is_set():
+            self.reply = reply
+            self.is_answered.set()
 
 
 class OpenAsks:

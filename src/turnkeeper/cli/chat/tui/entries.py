@@ -3,6 +3,7 @@
 Nothing here draws. The screen asks several times a second which entries have changed.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -68,12 +69,16 @@ class Transcript(Display):
         """Whether the entries are those of another session, or were shortened, since the screen was drawn."""
         self.added_before: list[str] = []
         """Older entries that were added at the beginning since the screen was drawn."""
+        self.removed: set[str] = set()
+        """Entries that were removed since the screen was drawn."""
         self.turn: AssistantMessage | None = None
         self.waiting: Retrying | None = None
         self.notice_text = ""
         self.tokens: Tokens | None = None
         """What the last request and its answer took."""
         self._growing: dict[str, PartialPart] = {}
+        self._recorded = Counter[str]()
+        """How often each prompt was recorded; from the second time on it is part of the history."""
         self._notes = 0
         self._header = ""
 
@@ -105,9 +110,7 @@ class Transcript(Display):
     def dropped(self, part_id: str) -> None:
         """Take a part of a failed attempt off the screen."""
         self._growing.pop(part_id, None)
-        if self.entries.pop(part_id, None) is not None:
-            self.changed.discard(part_id)
-            self.is_replaced = True
+        self._remove(part_id)
 
     def waits(self, status: Retrying) -> None:
         """Show until when the next attempt waits."""
@@ -118,9 +121,20 @@ class Transcript(Display):
         self.turn = self.waiting = None
         self.tokens = message.tokens
 
-    def prompted(self, text: str, about: str = "") -> None:
+    def prompted(self, text: str, about: str = "", *, message_id: str = "") -> None:
         """Show a prompt, with what becomes of it."""
-        self._add("prompt", harmless(text), about=about)
+        if not message_id:
+            self._add("prompt", harmless(text), about)
+            return
+        is_promoted = self._recorded[message_id] > 1  # It may be before we know that it was admitted.
+        id = message_id if is_promoted else _waiting(message_id)
+        self._put(Entry(id, "prompt", harmless(text), "" if is_promoted else about, message_id=message_id))
+
+    def recorded(self, message_id: str) -> None:
+        """Show a prompt that waited where it took effect."""
+        self._recorded[message_id] += 1
+        if self._recorded[message_id] > 1 and (waited := self._remove(_waiting(message_id))) is not None:
+            self._put(Entry(message_id, "prompt", waited.text, message_id=message_id))
 
     def note(self, text: str) -> None:
         """Show a remark."""
@@ -137,11 +151,15 @@ class Transcript(Display):
                 one.is_asked = not one.is_asked
                 self.changed.add(one.id)
 
+    def tool_of(self, call_id: str) -> str:
+        """The tool of a call; nothing if the call is not on the screen."""
+        return next((one.part.tool for one in self.entries.values() if one.part and one.part.call_id == call_id), "")
+
     # Stored messages.
 
     def replace(self, messages: Iterable[MessageWithParts]) -> None:
         """Show these messages and nothing else."""
-        self.entries, self.changed, self.added_before = {}, set(), []
+        self.entries, self.changed, self.removed, self.added_before = {}, set(), set(), []
         self._growing, self._header, self.tokens = {}, "", None
         self.is_replaced = True
         for one in messages:
@@ -270,3 +288,14 @@ class Transcript(Display):
     def _put(self, entry: Entry) -> None:
         self.entries[entry.id] = entry
         self.changed.add(entry.id)
+
+    def _remove(self, id: str) -> Entry | None:
+        if (entry := self.entries.pop(id, None)) is not None:
+            self.changed.discard(id)
+            self.removed.add(id)
+        return entry
+
+
+def _waiting(message_id: str) -> str:
+    """The id of the entry of a prompt that waits: another one than that of the prompt in the history."""
+    return f"{message_id}-waiting"

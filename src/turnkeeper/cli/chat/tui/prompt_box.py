@@ -92,7 +92,7 @@ class PromptBox(TextArea):
         return "\n".join([*lines[:row], lines[row][:column]])
 
     async def _on_key(self, event: events.Key) -> None:
-        if await self._handled(event.key):
+        if not event.is_printable and await self._handled(event.key):
             event.prevent_default()
             event.stop()
 
@@ -112,10 +112,17 @@ class PromptBox(TextArea):
             self.post_message(self.LeftByTab())
         elif key == "escape":
             self.post_message(self.Escaped())
-        elif key in ("up", "down"):
-            return self._recalled(-1 if key == "up" else 1)
-        else:
+        elif not (key in ("up", "down") and self._recalled(-1 if key == "up" else 1)):
+            return await self._edited(key)
+        return True
+
+    async def _edited(self, key: str) -> bool:
+        """Carry out a binding of the box now; whether there is one."""
+        # textual would send the key up to the application, and insert the letters that follow it meanwhile.
+        bound = self.screen.active_bindings.get(key)
+        if bound is None or bound.node is not self or not bound.enabled:
             return False
+        await self.run_action(bound.binding.action)
         return True
 
     def _take(self) -> None:

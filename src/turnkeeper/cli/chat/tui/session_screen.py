@@ -9,13 +9,14 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
 from textual.worker import WorkType
 
 from turnkeeper.cli.chat.history import TypedLines
-from turnkeeper.cli.chat.keys import Key, meaning
+from turnkeeper.cli.chat.keys import Key as PromptKey
+from turnkeeper.cli.chat.keys import meaning
 from turnkeeper.cli.chat.slash import KEYS, explained
 from turnkeeper.cli.chat.tui.ask_card import AskCard
 from turnkeeper.cli.chat.tui.asks import OpenAsks
@@ -86,6 +87,7 @@ class SessionScreen(TextualScreen[None]):
         self.view = TranscriptView(desk.transcript, self._plain_screen)
         self._head, self._foot = Static(id="head"), Static(id="foot")
         self._pill, self._notice = Static(id="pill"), Static(id="notice")
+        self._dock = Vertical(id="dock")
         self._card: AskCard | None = None
         self._escaped_at = self._began_at = -TWICE_S
         self._ticked = 0
@@ -96,7 +98,7 @@ class SessionScreen(TextualScreen[None]):
         yield self._head
         yield self.view
         yield self._pill
-        with Vertical(id="dock"):
+        with self._dock:
             yield self._notice
             yield self._menu
             yield self.box
@@ -132,11 +134,13 @@ class SessionScreen(TextualScreen[None]):
         notice = self._notice_text()
         doing = self._doing()
         is_asked = bool(self._asks.waiting)
+        in_transcript = self.view.has_focus_within
         lines = (
             self.desk.facts,
             self.desk.state,
             doing,
             is_asked,
+            in_transcript,
             seconds,
             unseen,
             self.view.is_following,
@@ -147,7 +151,8 @@ class SessionScreen(TextualScreen[None]):
             return
         self._lines = lines
         self._head.update(header(self.desk.facts, width))
-        self._foot.update(footer(self.desk.state, "waiting for you" if is_asked else doing, seconds, width))
+        happens = "waiting for you" if is_asked else doing
+        self._foot.update(footer(self.desk.state, happens, seconds, width, in_transcript=in_transcript))
         if self._pill.display == self.view.is_following:
             self._pill.display = not self.view.is_following
             # Textual forgets where it was if the transcript scrolls at the same time, and would leave it on the screen.
@@ -189,19 +194,26 @@ class SessionScreen(TextualScreen[None]):
             return
         if self._card is not None:
             if self._card.has_focus_within:
-                self.box.focus()  # Before it goes, or an entry of the transcript would get the focus.
+                self.set_focus(self.box)  # Before it goes, or an entry of the transcript would get the focus.
+            self._card.disabled = True  # It goes later, and may not get the focus any more.
             self._card.remove()
             self._card = None
         if first is not None:
-            self._card = AskCard(first, len(self._asks.waiting))
-            self.mount(self._card, before=self.query_one("#dock"))
+            tool = self.desk.transcript.tool_of(first.request.tool.call_id)
+            self._card = AskCard(first, len(self._asks.waiting), tool)
+            self.mount(self._card, before=self._dock)
             self.app.bell()
             if not self.box.text.strip():  # A card never takes the focus from somebody who types.
                 self.call_after_refresh(self._card.take_focus)
 
     # Keys.
 
-    def pressed(self, key: Key, text: str) -> None:
+    def before_key(self, event: Key) -> None:
+        """Let a letter that means nothing in the transcript be typed."""
+        if event.is_printable and self.view.has_focus_within and event.key not in self.active_bindings:
+            self.set_focus(self.box)
+
+    def pressed(self, key: PromptKey, text: str) -> None:
         """A key that means something by what the chat is doing."""
         match means := meaning(key, self.desk.state, has_text=bool(text.strip())):
             case "nothing":
@@ -289,6 +301,7 @@ class SessionScreen(TextualScreen[None]):
                 self.app.copy_to_clipboard(event.entry.text)
                 self.app.notify("copied")
             case "fork" if event.entry.message_id:
+                self.action_box()  # What is typed next is a prompt of the fork.
                 self.command(f"/fork {event.entry.message_id}")
 
     # Dialogs.

@@ -13,6 +13,7 @@ GAP = " · "
 BAR = 8
 LEAST = 24
 """How many columns what happens now gets, before keys are left out for it."""
+TRANSCRIPT_KEYS = "j k move · o unfold · c copy · f fork · Esc prompt"
 FULL_PERCENT = 80
 """From here on the meter of the window warns."""
 
@@ -71,10 +72,10 @@ def _changes(facts: Facts) -> Text | None:
     return Text.assemble((f"+{changed.additions:,}", "green"), " ", (f"-{changed.deletions:,}", "red"))
 
 
-def footer(state: State, doing: str, seconds: float, width: int) -> Text:
-    """What happens now at the left, the keys at the right."""
+def footer(state: State, doing: str, seconds: float, width: int, *, in_transcript: bool = False) -> Text:
+    """What happens now at the left, the keys at the right: those of the prompt, or those of the transcript."""
     words = f"{state} {seconds:.0f} s  {doing}" if state != "idle" else doing
-    known = hints(state)
+    known = TRANSCRIPT_KEYS if in_transcript else hints(state)
     for keys in (f"{known} · Ctrl-P commands · F1 keys", f"{known} · F1 keys", known, "F1 keys", ""):
         room = width - cells(keys) - 2
         if room >= min(cells(words), LEAST):

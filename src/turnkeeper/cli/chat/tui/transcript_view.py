@@ -104,6 +104,10 @@ class TranscriptView(VerticalScroll):
             self._replace()
         if shown.added_before:
             self._add_before()
+        removed, shown.removed = shown.removed, set()
+        for id in removed:
+            if (gone := self._rows.pop(id, None)) is not None:
+                gone.remove()
         changed, shown.changed = shown.changed, set()
         if is_tick:
             changed |= {
@@ -133,7 +137,7 @@ class TranscriptView(VerticalScroll):
 
     def _replace(self) -> None:
         shown, screen = self._transcript, self._current()
-        shown.is_replaced, shown.changed, shown.added_before = False, set(), []
+        shown.is_replaced, shown.changed, shown.removed, shown.added_before = False, set(), set(), []
         self._rows = {id: Row(entry) for id, entry in shown.entries.items()}
         for row in self._rows.values():
             row.draw(screen)
@@ -224,6 +228,8 @@ class TranscriptView(VerticalScroll):
         for row in folded:
             row.entry.is_whole = whole
             row.draw(self._current())
+        if isinstance(chosen := self.app.focused, Row):  # It stays in view, though entries above it are longer now.
+            self.call_after_refresh(self.scroll_to_widget, chosen, animate=False)
 
     def action_choose(self, key: str) -> None:
         """Do something with an entry."""
