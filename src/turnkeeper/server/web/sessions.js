@@ -146,7 +146,7 @@ function Row({ session, isWaiting, parent, note }) {
     <span class="row-title">${session.parentID ? html`<span class="tag">child</span> ` : session.originID ? html`<span class="tag">fork${session.originSeq ? ` at ${session.originSeq}` : ""}</span> ` : ""}${titled(session)}
       ${parent && html`<span class="row-note">of ${titled(parent)}</span>`}${said && html`<span class="row-note">${spelt(said).slice(0, 160)}</span>`}</span>
     <span class="row-figures">${word && html`<span class="row-status">${word}</span>`}
-      ${summary?.files ? html`<span class="row-files">${plural(summary.files, "file")} <span class="plus">+${summary.additions}</span> <span class="minus">−${summary.deletions}</span></span>` : ""}
+      ${summary?.files ? html`<span class="row-files">${session.isUndone ? "undone: " : ""}${plural(summary.files, "file")} <span class="plus">+${summary.additions}</span> <span class="minus">−${summary.deletions}</span></span>` : ""}
       <span class="row-cost" title=${total > session.cost ? `${cents(session.cost)} without its child sessions` : null}>${cents(total)}</span>
       <time>${session.updated ? ago(session.updated) : ""}</time></span></a>`;
 }
