@@ -20,8 +20,8 @@ FAILURE_CHARS = 200
 class ListedSession(Value):
     """A session of a list. ``origin_id``: the session it is a fork of, ``origin_seq``: after which event.
 
-    ``failure``: the newest turn failed, and why. ``is_undone``: an undo is pending, and ``summary`` has the changes that
-    it took back. ``total_cost`` adds the cost of all descendants.
+    ``failure``: the newest turn failed, and why. ``is_undone``: an undo is pending, and ``summary`` has the changes
+    that it took back. ``total_cost`` adds the cost of all descendants.
     """
 
     id: str

@@ -77,7 +77,7 @@ async def events(call: PlainRequest) -> Timeline:
 
 
 async def context(call: HttpRequest[MomentQuery, None]) -> ContextReport:
-    """The System Context of a session, and how much of each request its provider could reuse; now, or after an event."""
+    """The System Context of a session, and how much of each request could be reused; now, or after an event."""
     moment = await call.service.part(Moments).at(call.session_id, call.query.at)
     return await report(call.turnkeeper.store, moment.view)
 

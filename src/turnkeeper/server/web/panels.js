@@ -60,17 +60,24 @@ function FileList({ files, blame }) {
 export function Blame({ sessionId, file, onClose, show }) {
   const read = useRead(() => get(query(`/tk/session/${sessionId}/blame`, { file })), [sessionId, file]);
   return html`<${Sheet} title=${`Who wrote ${shortPath(file)}`} onClose=${onClose} wide>
-    <${Read} read=${read}>${(found) => html`<table class="blame"><caption class="sr">Lines with the turn that wrote them</caption>
-      <thead><tr><th scope="col">Turn</th><th scope="col">Line</th><th scope="col">Text</th></tr></thead>
-      <tbody>${found.lines.slice(0, 3000).map((line, nth) => {
-        const origin = line.origin;
-        const isFirst = origin?.messageID !== found.lines[nth - 1]?.origin?.messageID;
-        return html`<tr key=${line.line}><td>${origin && isFirst ? html`<button class="link" onClick=${() => show(origin.sessionID, origin.messageID)}>${origin.sessionID === sessionId ? "this session" : spelt(origin.slug)}${origin.calls?.[0] ? `, ${origin.calls[0].tool}` : ""}</button>` : ""}</td>
-          <td class="dim number">${line.line}</td><td><code>${line.text}</code></td></tr>`;
-      })}</tbody></table>
+    <${Read} read=${read}>${(found) => html`<table class="blame"><caption class="sr">Lines below the turn that wrote them</caption>
+      ${runs(found.lines.slice(0, 3000)).map(({ origin, lines }) => html`<tbody key=${lines[0].line}>
+        <tr><th colspan="2" scope="rowgroup">${origin ? html`<button class="link" onClick=${() => show(origin.sessionID, origin.messageID)}>${origin.sessionID === sessionId ? "this session" : spelt(origin.slug)}${origin.calls?.[0] ? `, ${origin.calls[0].tool}` : ""}</button>` : "before, or by hand"}</th></tr>
+        ${lines.map((line) => html`<tr key=${line.line}><td class="dim number">${line.line}</td><td><code>${line.text}</code></td></tr>`)}</tbody>`)}</table>
       ${found.leftOut ? html`<p class="note">${plural(found.leftOut, "older turn")} are not considered.</p>` : ""}`}
     <//>
   <//>`;
+}
+
+/** Lines in a row that the same turn wrote, or no session that is known. */
+function runs(lines) {
+  const found = [];
+  for (const line of lines) {
+    const last = found.at(-1);
+    if (last && last.origin?.messageID === line.origin?.messageID) last.lines.push(line);
+    else found.push({ origin: line.origin, lines: [line] });
+  }
+  return found;
 }
 
 export function Recalled({ sessionId, handle, onClose }) {

@@ -9,6 +9,7 @@ import { Message } from "./message.js";
 import { Blame, Context, Cost, Files, Now, Recalled, Tree } from "./panels.js";
 import { Meter, Problem, Sheet, Ticking } from "./pieces.js";
 import { SessionStore } from "./session_store.js";
+import { Share } from "./share.js";
 import { Timeline } from "./timeline.js";
 import { SetAside, Undo } from "./undo.js";
 import { money, moment, plural, spelt, time, titled, whole } from "./format.js";
@@ -73,6 +74,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
       const made = await post(`/session/${id}/fork`, { ...(messageId ? { messageID: messageId } : {}), ...(isPast ? { at } : {}) });
       open(made.id);
     });
+  const resume = () => attempt(() => post(`/tk/session/${id}/resume`));
   const compact = () => attempt(() => post(`/api/session/${id}/compact`));
   const takeBack = (message) =>
     attempt(async () => {
@@ -98,6 +100,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     [density, id, at],
   );
 
+  const callOf = ({ tool }) => live.message(tool?.messageID)?.parts.find((part) => part.callID === tool.callID);
   const asked = new Map();
   for (const { tool } of isPast ? [] : [...live.state.permissions, ...live.state.questions]) {
     if (tool) asked.set(tool.messageID, [...(asked.get(tool.messageID) ?? []), tool.callID]);
@@ -164,6 +167,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     kept.set("density", next);
   };
 
+  const canResume = status.type === "idle" && !session.revert && live.rows.at(-1)?.error && !live.state.inbox.length;
   const waiting = live.state.permissions.length + live.state.questions.length;
   useEffect(() => {
     document.title = `${isPast ? "As of " + at + ": " : ""}${waiting ? `(${waiting}) ` : ""}${titled(session)} · Turnkeeper`;
@@ -176,7 +180,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
         { name: density === "normal" ? "Unfold all" : "Fold", act: changeDensity },
         { name: "Search", act: () => setSheet({ kind: "search" }) },
         { name: "Fork", act: () => fork(null) },
-        ...(isPast ? [] : [{ name: "Compact", act: compact }]),
+        ...(isPast ? [] : [{ name: "Compact", act: compact }, { name: "Share", act: () => setSheet({ kind: "share" }) }]),
         { name: "Keys", act: () => setSheet({ kind: "help" }) },
       ]} openSide=${() => setSideOpen(!isSideOpen)} isSideOpen=${isSideOpen} />
     ${(hasTimeline || isPast) && timeline.value && html`<${Timeline} timeline=${timeline.value} at=${at} go=${travel} />`}
@@ -193,8 +197,9 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
           ${problem && html`<${Problem} error=${problem} />`}
           ${isPast
             ? html`<div class="past-dock"><span>This is the past; nothing here can change.</span><button class="primary" onClick=${() => fork(null)}>Fork from here</button></div>`
-            : html`<${Asks} permissions=${live.state.permissions} questions=${live.state.questions} sessionId=${id} openSession=${open} />
+            : html`<${Asks} permissions=${live.state.permissions} questions=${live.state.questions} sessionId=${id} openSession=${open} callOf=${callOf} />
                 ${session.revert && html`<${SetAside} sessionId=${id} rows=${aside < 0 ? [] : rows.slice(aside)} attempt=${attempt} />`}
+                ${canResume && html`<p class="set-aside"><span>The last turn ${live.rows.at(-1).error === "MessageAbortedError" ? "did not end" : "failed"}. What was said so far is kept.</span><button onClick=${resume}>Continue</button></p>`}
                 <${Inbox} inbox=${live.state.inbox} takeBack=${takeBack} />
                 <${Composer} session=${session} status=${status} draft=${draft} onSent=${() => feed.current?.follow()} onStop=${stop} handle=${(one) => { composer.current = one; }} />`}
         </div>
@@ -216,6 +221,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     ${sheet?.kind === "recall" && html`<${Recalled} sessionId=${id} handle=${sheet.handle} onClose=${() => setSheet(null)} />`}
     ${sheet?.kind === "blame" && html`<${Blame} sessionId=${id} file=${sheet.file} onClose=${() => setSheet(null)} show=${(other, messageId) => { setSheet(null); if (other === id) show(messageId); else go(`/s/${other}#m-${messageId}`); }} />`}
     ${sheet?.kind === "search" && html`<${Search} id=${id} onClose=${() => setSheet(null)} show=${(messageId) => { setSheet(null); show(messageId); }} />`}
+    ${sheet?.kind === "share" && html`<${Share} session=${live.state.session} onClose=${() => setSheet(null)} />`}
     ${sheet?.kind === "rename" && html`<${Rename} session=${session} onClose=${() => setSheet(null)} />`}
     ${sheet?.kind === "undo" && html`<${Undo} sessionId=${id} messageId=${sheet.messageId} rows=${live.rows.slice(live.rows.findIndex((one) => one.id === sheet.messageId))} onClose=${() => setSheet(null)}
       onDone=${() => {

@@ -40,7 +40,7 @@ export function Undo({ sessionId, messageId, rows, onClose, onDone }) {
       <p>${plural(aside, "message")} ${aside === 1 ? "is" : "are"} set aside. ${prompts > 1 ? `Redo brings back one prompt at a time, Redo all brings back all ${prompts}` : "Redo brings it back"}, with the files.</p>
       ${files.length
         ? html`<table class="figures undo"><caption>Files</caption><thead><tr><th scope="col">File</th><th scope="col">It would be</th></tr></thead>
-            <tbody>${files.map((file) => html`<tr key=${file.file} class=${`undo-${file.kind}`}><td><code>${spelt(file.file)}</code></td><td>${WORDS[file.kind]}${file.reason ? html`<br /><span class="dim">${spelt(file.reason)}</span>` : ""}</td></tr>`)}</tbody></table>`
+            <tbody>${files.map((file) => html`<tr key=${file.file} class=${`undo-${file.kind}`}><td><code>${spelt(file.file).split("/").map((name, nth) => (nth ? html`/<wbr />${name}` : name))}</code></td><td>${WORDS[file.kind]}${file.reason ? html`<br /><span class="dim">${spelt(file.reason)}</span>` : ""}</td></tr>`)}</tbody></table>`
         : html`<p class="dim">No file is changed.</p>`}
       ${plan.problem && html`<p class="note">${spelt(plan.problem)}</p>`}`}
     <div class="sheet-buttons"><button onClick=${onClose}>Cancel</button><button class="primary" disabled=${!plan || isBusy} onClick=${undo}>${isBusy ? "Undoing" : "Undo"}</button></div>
