@@ -117,7 +117,7 @@ async def test_a_plugin_that_breaks_the_cache_is_named(play: Play, tmp_path: Pat
         await stage.ask(session_id, "hello")
         await stage.ask(session_id, "more")
         assert (await causes(stage, session_id))[1] == "the System Context was rewritten, by the plugin clock"
-        [_, request] = (await report(stage.tk.store, session_id)).requests
+        [_, request] = (await report(stage.tk.store, await stage.tk.store.journal.view(session_id))).requests
         assert request.changes == ("clock: system",)
 
 

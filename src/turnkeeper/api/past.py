@@ -39,20 +39,25 @@ class Past(Records):
         message_id: str | None = None,
         start: int | str | None = None,
         end: int | str | None = None,
+        at: int | None = None,
     ) -> "tuple[FileChange, ...]":
         """What a session, a prompt or a turn changed on disk, or what differs between two moments of the session.
 
         A moment is the seq of an event or the id of a message: of a prompt, before it ran; of a turn, before it as the
-        start and after it as the end. Unlike ``diffs``, this tells renames and binary files.
+        start and after it as the end. ``at``: what the session had changed after this event. Unlike ``diffs``, this
+        tells renames and binary files, and leaves out what is undone.
         """
         from turnkeeper.sessions import changes
+        from turnkeeper.sessions.past import past
+
+        if [message_id, start or end, at].count(None) < 2:
+            raise Invalid("give a message, or an event, or a start and an end, and only one of them")
 
         if message_id is not None:
-            if start is not None or end is not None:
-                raise Invalid("give a message, or a start and an end, and not both")
             return await changes.of_message(self.store, self._snapshots, session_id, message_id)
         if start is None and end is None:
-            return await changes.of_session(self.store, self._snapshots, session_id)
+            queries = self.store.queries if at is None else (await past(self.store, session_id, at)).queries
+            return await changes.of_session(queries, self._snapshots, session_id)
         return await changes.between(self.store, self._snapshots, session_id, start, end)
 
     async def changes_not_known(self, session_id: str, *, message_id: str | None = None) -> str | None:

@@ -175,7 +175,7 @@ class Records:
         """The System Context of a session, and how much of each request its provider could reuse."""
         from turnkeeper.sessions import context
 
-        return await context.report(self.store, session_id)
+        return await context.report(self.store, await self.store.journal.view(session_id))
 
     async def ledger(self, session_id: str | None = None) -> "AsyncIterator[LedgerRow]":
         """The ledger: a row with tokens and cost for each attempt, of one session or of all."""

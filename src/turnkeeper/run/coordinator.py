@@ -55,17 +55,18 @@ class Coordinator:
         """Sessions that are being run by this process."""
         return frozenset(self._drains)
 
-    def wake(self, session_id: str) -> None:
+    def wake(self, session_id: str, *, resume: bool = False) -> None:
         """See to it that the session is looked at: now, or again when the running drain is done."""
         drain = self._drains.get(session_id)
         if drain is None:
-            self._start(session_id, resume=False)
+            self._start(session_id, resume=resume)
         else:
             drain.is_woken = True
+            drain.resumes = drain.resumes or resume
 
-    async def request(self, session_id: str) -> None:
+    async def request(self, session_id: str, *, resume: bool = False) -> None:
         """Wake a session, by whoever runs sessions of this process."""
-        self.wake(session_id)
+        self.wake(session_id, resume=resume)
 
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run the session until it rests, joining a drain under way. Cancelling the caller does not stop the drain."""

@@ -21,13 +21,13 @@ class DelegatingCoordinator(Coordinator):
         super().__init__(group, drain)
         self._wakes = wakes
 
-    def wake(self, session_id: str) -> None:
+    def wake(self, session_id: str, *, resume: bool = False) -> None:
         """See to it that a worker looks at the session."""
-        self._group.start_soon(self._post, session_id, False, name=f"wake {session_id}")
+        self._group.start_soon(self._post, session_id, resume, name=f"wake {session_id}")
 
-    async def request(self, session_id: str) -> None:
+    async def request(self, session_id: str, *, resume: bool = False) -> None:
         """See to it that a worker looks at the session; durably, once this returns."""
-        await self._wakes.post(session_id)
+        await self._wakes.post(session_id, resume=resume)
 
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Have a worker run the session until it rests."""

@@ -192,9 +192,9 @@ class Runtime:
         """See to it that a session is looked at."""
         self._coordinator.wake(session_id)
 
-    async def request(self, session_id: str) -> None:
-        """See to it that a session is looked at; durably, if workers do it."""
-        await self._coordinator.request(session_id)
+    async def request(self, session_id: str, *, resume: bool = False) -> None:
+        """See to it that a session is looked at; durably, if workers do it. ``resume`` as in ``run``."""
+        await self._coordinator.request(session_id, resume=resume)
 
     def worker(self, concurrency: int) -> Worker:
         """What runs the sessions that other processes ask for."""

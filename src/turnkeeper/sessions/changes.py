@@ -60,15 +60,15 @@ class SnapshotReader:
         return await tree_changes.changes(repository, before.tree, after.tree, names)
 
 
-async def of_session(store: Store, reader: SnapshotReader, session_id: str) -> tuple[FileChange, ...]:
-    """What a session changed, without what is undone."""
-    stored = await store.queries.diffs(session_id)
-    session, first = await store.queries.session(session_id), (await store.queries.state(session_id)).first_patch
+async def of_session(queries: Queries, reader: SnapshotReader, session_id: str) -> tuple[FileChange, ...]:
+    """What a session changed, without what is undone; as it is, or as it was at the moment of the queries."""
+    stored = await queries.diffs(session_id)
+    session, first = await queries.session(session_id), (await queries.state(session_id)).first_patch
     if session.revert is not None:
         stored = ()  # While an undo is pending, these are the changes that it took back.
     elif first is None:
         return tuple(map(stored_change, stored))
-    history = list(history_trees.in_force(await _history(store.queries, session_id), session.revert))
+    history = list(history_trees.in_force(await _history(queries, session_id), session.revert))
     begin = next((place for place, one in enumerate(history) if first and one.info.id == first.message_id), 0)
     return await _shown(reader, history_trees.joined(history_trees.patches(history[begin:])), stored)
 

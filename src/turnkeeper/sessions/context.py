@@ -6,6 +6,7 @@ from typing import Literal
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.system_context import GONE
+from turnkeeper.core.view import SessionView
 from turnkeeper.model.context import Epoch, EpochReason
 from turnkeeper.model.event import ContextAdmitted, EpochStarted, TurnStarted
 from turnkeeper.model.message import ContextUpdate, SystemMessage
@@ -67,11 +68,10 @@ class ContextReport(Value):
     """Instruction files that were discovered next to files the model read."""
 
 
-async def report(store: Store, session_id: str) -> ContextReport:
-    """The System Context of a session. Raises NotFound."""
-    view = await store.journal.view(session_id)
+async def report(store: Store, view: SessionView) -> ContextReport:
+    """The System Context of a session at the moment of its view."""
     epochs, messages, requests = list[EpochBegun](), list[SystemMessage](), list[RequestMade]()
-    async for seq, time, event in _events(store, session_id):
+    async for seq, time, event in _events(store, view):
         match event:
             case EpochStarted(epoch=begun):
                 epochs.append(
@@ -105,7 +105,7 @@ async def report(store: Store, session_id: str) -> ContextReport:
                 pass
     epoch = await store.queries.whole(view.epoch) if view.epoch is not None else None
     return ContextReport(
-        session_id=session_id,
+        session_id=view.session.id,
         epochs=tuple(epochs),
         components=tuple(_components(epoch, messages)) if epoch is not None else (),
         messages=tuple(messages),
@@ -114,12 +114,14 @@ async def report(store: Store, session_id: str) -> ContextReport:
     )
 
 
-async def _events(store: Store, session_id: str) -> AsyncIterator[Recorded]:
+async def _events(store: Store, view: SessionView) -> AsyncIterator[Recorded]:
     after = 0
-    while events := await store.journal.read(session_id, after=after, limit=PAGE):
+    while events := await store.journal.read(view.session.id, after=after, limit=min(PAGE, view.seq - after)):
         for recorded in events:
             yield recorded
         after = events[-1].seq
+        if after >= view.seq:
+            return
 
 
 def _components(epoch: Epoch, messages: list[SystemMessage]) -> list[ComponentKnown]:

@@ -20,7 +20,8 @@ FAILURE_CHARS = 200
 class ListedSession(Value):
     """A session of a list. ``origin_id``: the session it is a fork of, ``origin_seq``: after which event.
 
-    ``failure``: the newest turn failed, and why. ``total_cost`` adds the cost of all descendants.
+    ``failure``: the newest turn failed, and why. ``is_undone``: an undo is pending, and ``summary`` has the changes
+    that it took back. ``total_cost`` adds the cost of all descendants.
     """
 
     id: str
@@ -33,6 +34,7 @@ class ListedSession(Value):
     status: Status
     failure: str | None = None
     summary: Summary | None = None
+    is_undone: bool = False
     cost: int | float
     total_cost: int | float
     updated: int
@@ -77,6 +79,7 @@ async def _listed(store: Store, session: Session, total: float) -> ListedSession
         status=(await store.queries.state(session.id)).status,
         failure=await _failure(store, session.id),
         summary=summary.but(diffs=None) if summary is not None else None,
+        is_undone=session.revert is not None,
         cost=session.cost,
         total_cost=total,
         updated=session.time.updated,

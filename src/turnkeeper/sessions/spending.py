@@ -6,7 +6,7 @@ from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.session import ZERO_TOKENS, Tokens
 from turnkeeper.model.value import Value
-from turnkeeper.store.store import Store
+from turnkeeper.store.queries import Queries
 
 ROWS_MAX = 5000
 
@@ -43,11 +43,11 @@ class Spending(Value):
     rows: tuple[LedgerRow, ...]
 
 
-async def spending(store: Store, session_id: str) -> Spending:
-    """The spending of a session. Raises NotFound."""
-    await store.queries.state(session_id)
-    rows = [row async for row in store.queries.ledger(session_id)]
-    below = await store.queries.children(session_id, recursive=True)
+async def spending(queries: Queries, session_id: str) -> Spending:
+    """The spending of a session. Queries of a past moment know no Child Sessions. Raises NotFound."""
+    await queries.state(session_id)
+    rows = [row async for row in queries.ledger(session_id)]
+    below = await queries.children(session_id, recursive=True)
     total = _sum("total", rows)
     return Spending(
         session_id=session_id,

@@ -7,15 +7,19 @@ import msgspec
 
 from turnkeeper.core.blame import Blame
 from turnkeeper.core.recall import RecallPage
+from turnkeeper.core.stored_changes import stored_change
+from turnkeeper.model.file_change import FileChange
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import Value
+from turnkeeper.server.moments import Moments
 from turnkeeper.server.names import SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
-from turnkeeper.sessions.context import ContextReport
+from turnkeeper.server.routes.view import MomentQuery
+from turnkeeper.sessions.context import ContextReport, report
 from turnkeeper.sessions.overview import Overview
 from turnkeeper.sessions.overview import overview as all_sessions
 from turnkeeper.sessions.search import Found
@@ -72,14 +76,28 @@ async def events(call: PlainRequest) -> Timeline:
     return await timeline(call.turnkeeper.store, call.session_id)
 
 
-async def context(call: PlainRequest) -> ContextReport:
-    """The System Context of a session, and how much of each request its provider could reuse."""
-    return await call.turnkeeper.explain_context(call.session_id)
+async def context(call: HttpRequest[MomentQuery, None]) -> ContextReport:
+    """The System Context of a session, and how much of each request could be reused; now, or after an event."""
+    moment = await call.service.part(Moments).at(call.session_id, call.query.at)
+    return await report(call.turnkeeper.store, moment.view)
 
 
-async def ledger(call: PlainRequest) -> Spending:
-    """What a session has cost: the rows of its ledger, and their sums by model and purpose."""
-    return await spending(call.turnkeeper.store, call.session_id)
+async def ledger(call: HttpRequest[MomentQuery, None]) -> Spending:
+    """What a session has cost: the rows of its ledger, and their sums by model and purpose; now, or after an event.
+
+    After an event it is without Child Sessions.
+    """
+    return await spending(
+        (await call.service.part(Moments).at(call.session_id, call.query.at)).queries, call.session_id
+    )
+
+
+async def changes(call: HttpRequest[MomentQuery, None]) -> tuple[FileChange, ...]:
+    """The files that a session changed, without what is undone; now, or after an event."""
+    _, queries = await call.service.part(Moments).at(call.session_id, call.query.at)
+    if (await queries.session(call.session_id)).revert is None:
+        return tuple(map(stored_change, await queries.diffs(call.session_id)))
+    return await call.turnkeeper.changes(call.session_id, at=call.query.at)
 
 
 async def relatives(call: PlainRequest) -> Tree:
@@ -154,8 +172,9 @@ ROUTES = (
         operation="turnkeeper.session.context",
         tier=0,
         handler=context,
+        query=MomentQuery,
         answer=ContextReport,
-        errors=(NotFound,),
+        errors=(Invalid, NotFound),
     ),
     Route(
         method="GET",
@@ -163,8 +182,19 @@ ROUTES = (
         operation="turnkeeper.session.ledger",
         tier=0,
         handler=ledger,
+        query=MomentQuery,
         answer=Spending,
-        errors=(NotFound,),
+        errors=(Invalid, NotFound),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/changes",
+        operation="turnkeeper.session.changes",
+        tier=0,
+        handler=changes,
+        query=MomentQuery,
+        answer=tuple[FileChange, ...],
+        errors=(Invalid, NotFound),
     ),
     Route(
         method="GET",

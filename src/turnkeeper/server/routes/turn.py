@@ -129,6 +129,12 @@ async def abort(call: PlainRequest) -> bool:
     return True
 
 
+async def resume(call: PlainRequest) -> None:
+    """Continue a session whose last turn failed, was stopped or cut off, and respond at once."""
+    await call.turnkeeper.get(call.session_id)
+    await call.turnkeeper.runtime.request(call.session_id, resume=True)
+
+
 ROUTES = (
     Route(
         method="POST",
@@ -173,5 +179,14 @@ ROUTES = (
         handler=abort,
         answer=bool,
         errors=(Busy,),
+    ),
+    Route(
+        method="POST",
+        path="/tk/session/{sessionID}/resume",
+        operation="turnkeeper.session.resume",
+        tier=0,
+        handler=resume,
+        status=204,
+        errors=(NotFound,),
     ),
 )

@@ -7,9 +7,10 @@ import { spelt } from "./format.js";
 
 const ARMED_MS = 400; // Keys that were meant for something else do not answer.
 
-export function Asks({ permissions, questions, sessionId, openSession }) {
+/** `callOf` finds the call that asks, if its message is known. */
+export function Asks({ permissions, questions, sessionId, openSession, callOf }) {
   return html`<div class="asks">
-    ${permissions.map((one) => html`<${Permission} request=${one} key=${one.id} isChild=${one.sessionID !== sessionId} openSession=${openSession} />`)}
+    ${permissions.map((one) => html`<${Permission} request=${one} call=${callOf(one)} key=${one.id} isChild=${one.sessionID !== sessionId} openSession=${openSession} />`)}
     ${questions.map((one) => html`<${Questions} request=${one} key=${one.id} isChild=${one.sessionID !== sessionId} openSession=${openSession} />`)}
   </div>`;
 }
@@ -28,7 +29,7 @@ function useAnswer() {
   return { ...state, send };
 }
 
-function Permission({ request, isChild, openSession }) {
+function Permission({ request, call, isChild, openSession }) {
   const { isSending, error, send } = useAnswer();
   const [advice, setAdvice] = useState(null);
   const came = useRef(Date.now());
@@ -43,15 +44,18 @@ function Permission({ request, isChild, openSession }) {
     }
   };
   const { metadata = {} } = request;
-  const command = metadata.command ?? request.patterns.join("\n");
+  const leaves = request.permission === "external_directory";
+  const asked = request.patterns.join("\n");
+  const command = subjectOf(request);
+  const always = request.always.join("\n");
   return html`<section class="ask" role="group" aria-label=${`Permission for ${request.permission}`} onKeyDown=${pressed}>
-    <header><span class="ask-word">Waiting for you</span><b>${spelt(request.permission)}</b>
+    <header><span class="ask-word">Waiting for you</span><b>${leaves && call ? spelt(call.tool) : spelt(request.permission)}</b>${leaves && html`<span>outside of the project</span>`}
       ${isChild && openSession && html`<button class="link" onClick=${() => openSession(request.sessionID)}>in a child session</button>`}</header>
     <div class="ask-body" tabindex="0" role="group" aria-label="What is asked for">
     <pre class="ask-text" tabindex="0">${spelt(command)}</pre>
-    ${metadata.command && request.patterns.some((one) => one !== metadata.command) && html`<p class="note">Asked for: ${request.patterns.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `)}</p>`}
+    ${asked !== command && asked !== always && html`<p class="note">Asked for: <${Patterns} patterns=${request.patterns} /></p>`}
     ${typeof metadata.diff === "string" && html`<${Diff} patch=${metadata.diff} label="Changes that are asked for" />`}
-    ${request.always.length > 0 && html`<p class="note">“Always” allows ${request.always.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `)} in this project.</p>`}
+    ${always && html`<p class="note">${asked === always && asked !== command ? "Asked for, and allowed by “Always”: " : "“Always” allows "}<${Patterns} patterns=${request.always} /> in this project.</p>`}
     </div>
     ${error && html`<${Problem} error=${error} />`}
     <div class="ask-buttons">
@@ -65,6 +69,15 @@ function Permission({ request, isChild, openSession }) {
             <button disabled=${isSending || !advice.trim()}>Send</button></form>`}
     </div>
   </section>`;
+}
+
+function Patterns({ patterns }) {
+  return patterns.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `);
+}
+
+/** What a permission request is about: its command, the file outside of the project, or its patterns. */
+export function subjectOf({ permission, patterns, metadata = {} }) {
+  return metadata.command ?? (permission === "external_directory" ? metadata.filepath : null) ?? patterns.join("\n");
 }
 
 function Questions({ request, isChild, openSession }) {
@@ -84,7 +97,7 @@ function Questions({ request, isChild, openSession }) {
       ${one.options.map((option) => html`<label class="option" key=${option.label}>
         <input type=${one.multiple ? "checkbox" : "radio"} name=${`${request.id}-${nth}`} checked=${chosen[nth].includes(option.label)}
           onChange=${() => pick(nth, option.label, one.multiple)} />
-        <span>${spelt(option.label)} <span class="dim">${spelt(option.description)}</span></span></label>`)}
+        <span>${spelt(option.label)} ${option.description !== option.label && html`<span class="dim">${spelt(option.description)}</span>`}</span></label>`)}
       ${one.custom !== false && html`<input class="option-own" placeholder="Another answer" aria-label=${`Another answer to: ${one.question}`} value=${typed[nth]}
         onInput=${(event) => type((before) => before.with(nth, event.target.value))} />`}
     </fieldset>`)}

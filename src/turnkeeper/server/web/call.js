@@ -14,9 +14,9 @@ export function subject({ tool, state }) {
   if (tool === "bash") return String(input.command ?? state.title ?? "");
   if (tool === "grep" || tool === "glob") return `${input.pattern ?? ""}${input.path ? ` in ${shortPath(input.path)}` : ""}`;
   if (/^(read|write|edit|multiedit)$/.test(tool)) return String(state.title || shortPath(input.filePath ?? input.path ?? ""));
+  const asked = Array.isArray(input.questions) ? input.questions.map((one) => one?.question).filter(Boolean).join(" ") : "";
+  if (tool === "question" && asked) return asked;
   if (state.title && state.title !== tool) return String(state.title);
-  const asked = Array.isArray(input.questions) ? input.questions[0]?.question : null;
-  if (typeof asked === "string") return asked;
   const values = Object.values(input);
   if (values.length === 1) return typeof values[0] === "string" ? values[0] : JSON.stringify(values[0]);
   return values.length ? JSON.stringify(input) : "";
@@ -28,6 +28,7 @@ function result({ tool, state }) {
     const { added, removed } = counts(found.diff);
     return html`<span class="plus">+${added}</span> <span class="minus">−${removed}</span>`;
   }
+  if (tool === "question" && Array.isArray(found.answers)) return html`<b>${spelt(found.answers.map((some) => some.join(", ") || "no answer").join("; ")).slice(0, 200)}</b>`;
   if (tool === "bash" && typeof found.exit === "number") return found.exit ? html`<span class="bad">exit ${found.exit}</span>` : "exit 0";
   if (typeof found.matches === "number") return found.matches === 1 ? "1 match" : `${whole(found.matches)} matches`;
   if (typeof found.count === "number") return plural(found.count, "file");

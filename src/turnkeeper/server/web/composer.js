@@ -140,7 +140,7 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
     } catch (problem) {
       // Under its id it can be sent again, and is admitted once. A refused one needs a new id.
       if (problem.status) kept.set(key, { text });
-      setError(problem.status ? problem : { message: "Not sent yet: the server cannot be reached. Your text is kept; send it again." });
+      setError(problem.status ? problem : { status: 0, message: "Not sent yet: the server cannot be reached. Your text is kept; send it again." });
     }
     setSending(null);
   };

@@ -4,6 +4,8 @@ const SILENT_MS = 25_000; // The server says something every 10 s.
 const HIDDEN_MS = 60_000; // A browser allows six connections for all tabs together, so hidden ones give theirs back.
 const WAIT_MS = [250, 500, 1000, 2000, 4000, 8000, 15_000];
 
+export const LIVE = "turnkeeper-live"; // The event of the window when the server can be reached again.
+
 export class Connection {
   constructor() {
     this.state = "connecting"; // connecting, live, waiting, hidden, refused
@@ -40,6 +42,7 @@ export class Connection {
     if (state !== this.state) {
       this.state = state;
       this.since = Date.now();
+      if (state === "live") window.dispatchEvent(new Event(LIVE));
     }
     for (const watcher of this.watchers) watcher();
   }

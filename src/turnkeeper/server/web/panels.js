@@ -12,7 +12,7 @@ function Read({ read, children }) {
 
 const TODO_SIGNS = { completed: "✓", in_progress: "▸", cancelled: "−" };
 
-export function Now({ state, openSession, version }) {
+export function Now({ state, at, openSession, version }) {
   const tree = useRead(() => get(`/tk/session/${state.session.id}/tree`), [state.session.id, version]);
   const children = (tree.value?.relatives ?? []).filter((one) => one.relation === "child");
   return html`<div class="panel">
@@ -20,7 +20,7 @@ export function Now({ state, openSession, version }) {
     ${state.todos.length
       ? html`<ul class="todos">${state.todos.map((todo, nth) => html`<li key=${nth} class=${`todo-${todo.status}`}><span aria-hidden="true">${TODO_SIGNS[todo.status] ?? "○"}</span><span class="sr">${todo.status}: </span>${spelt(todo.content)}</li>`)}</ul>`
       : html`<p class="dim">The agent keeps no task list.</p>`}
-    ${children.length > 0 && html`<h3>Child sessions</h3><ul class="plain-list">${children.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => openSession(one.id)}>${spelt(one.title)}</button> <span class="dim">${one.status.type === "idle" ? "done" : "running"}, ${money(one.cost)}</span></li>`)}</ul>`}
+    ${children.length > 0 && html`<h3>Child sessions</h3><${Present} at=${at} /><ul class="plain-list">${children.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => openSession(one.id)}>${spelt(one.title)}</button> <span class="dim">${one.status.type === "idle" ? "done" : "running"}, ${money(one.cost)}</span></li>`)}</ul>`}
     <h3>Session</h3>
     <dl class="facts">
       <div><dt>Directory</dt><dd title=${state.session.directory}>${shortPath(state.session.directory)}</dd></div>
@@ -33,36 +33,51 @@ export function Now({ state, openSession, version }) {
   </div>`;
 }
 
-export function Files({ session, version, blame }) {
-  const read = useRead(() => get(`/session/${session.id}/diff`), [session.id, version]);
-  const [open, setOpen] = useState(null);
+/** What only the present is known of says so while the past is shown. */
+function Present({ at }) {
+  return at === null ? null : html`<p class="note">Now, not as of event ${whole(at)}.</p>`;
+}
+
+export function Files({ session, at, version, blame }) {
+  const kept = useRead(() => get(query(`/tk/session/${session.id}/changes`, { at })), [session.id, at, version]);
+  // While an undo is pending, the session's diff has what is undone.
+  const undone = useRead(() => (session.revert && at === null ? get(`/session/${session.id}/diff`) : Promise.resolve([])), [session.id, at, version]);
   return html`<div class="panel"><h3>Files that the session changed</h3>
-    <${Read} read=${read}>${(files) =>
-      files.length
-        ? html`<ul class="files">${files.map((file) => html`<li key=${file.file}>
-            <button class="files-line" aria-expanded=${open === file.file ? "true" : "false"} onClick=${() => setOpen(open === file.file ? null : file.file)}>
-              <span class="files-name">${spelt(file.file)}</span><span class="plus">+${file.additions}</span><span class="minus">−${file.deletions}</span></button>
-            ${open === file.file && html`<div>${file.patch ? html`<${Diff} patch=${file.patch} label=${file.file} />` : html`<p class="dim">Its lines are not known.</p>`}
-              <button class="link" onClick=${() => blame(file.file)}>Who wrote each line</button></div>`}</li>`)}</ul>`
-        : html`<p class="dim">No changed files are known.</p>`}
-    <//>
+    <${Read} read=${kept}>${(files) => (files.length ? html`<${FileList} files=${files} blame=${blame} />` : html`<p class="dim">No changed files are known.</p>`)}<//>
+    ${undone.value?.length > 0 && html`<h3>Files of what is undone</h3><${FileList} files=${undone.value} />`}
   </div>`;
+}
+
+function FileList({ files, blame }) {
+  const [open, setOpen] = useState(null);
+  return html`<ul class="files">${files.map((file) => html`<li key=${file.file}>
+    <button class="files-line" aria-expanded=${open === file.file ? "true" : "false"} onClick=${() => setOpen(open === file.file ? null : file.file)}>
+      <span class="files-name">${spelt(file.file)}</span><span class="plus">+${file.additions}</span><span class="minus">−${file.deletions}</span></button>
+    ${open === file.file && html`<div>${file.patch ? html`<${Diff} patch=${file.patch} label=${file.file} />` : html`<p class="dim">Its lines are not known.</p>`}
+      ${blame && html`<button class="link" onClick=${() => blame(file.file)}>Who wrote each line</button>`}</div>`}</li>`)}</ul>`;
 }
 
 export function Blame({ sessionId, file, onClose, show }) {
   const read = useRead(() => get(query(`/tk/session/${sessionId}/blame`, { file })), [sessionId, file]);
   return html`<${Sheet} title=${`Who wrote ${shortPath(file)}`} onClose=${onClose} wide>
-    <${Read} read=${read}>${(found) => html`<table class="blame"><caption class="sr">Lines with the turn that wrote them</caption>
-      <thead><tr><th scope="col">Turn</th><th scope="col">Line</th><th scope="col">Text</th></tr></thead>
-      <tbody>${found.lines.slice(0, 3000).map((line, nth) => {
-        const origin = line.origin;
-        const isFirst = origin?.messageID !== found.lines[nth - 1]?.origin?.messageID;
-        return html`<tr key=${line.line}><td>${origin && isFirst ? html`<button class="link" onClick=${() => show(origin.sessionID, origin.messageID)}>${origin.sessionID === sessionId ? "this session" : spelt(origin.slug)}${origin.calls?.[0] ? `, ${origin.calls[0].tool}` : ""}</button>` : ""}</td>
-          <td class="dim number">${line.line}</td><td><code>${line.text}</code></td></tr>`;
-      })}</tbody></table>
+    <${Read} read=${read}>${(found) => html`<table class="blame"><caption class="sr">Lines below the turn that wrote them</caption>
+      ${runs(found.lines.slice(0, 3000)).map(({ origin, lines }) => html`<tbody key=${lines[0].line}>
+        <tr><th colspan="2" scope="rowgroup">${origin ? html`<button class="link" onClick=${() => show(origin.sessionID, origin.messageID)}>${origin.sessionID === sessionId ? "this session" : spelt(origin.slug)}${origin.calls?.[0] ? `, ${origin.calls[0].tool}` : ""}</button>` : "before, or by hand"}</th></tr>
+        ${lines.map((line) => html`<tr key=${line.line}><td class="dim number">${line.line}</td><td><code>${line.text}</code></td></tr>`)}</tbody>`)}</table>
       ${found.leftOut ? html`<p class="note">${plural(found.leftOut, "older turn")} are not considered.</p>` : ""}`}
     <//>
   <//>`;
+}
+
+/** Lines in a row that the same turn wrote, or no session that is known. */
+function runs(lines) {
+  const found = [];
+  for (const line of lines) {
+    const last = found.at(-1);
+    if (last && last.origin?.messageID === line.origin?.messageID) last.lines.push(line);
+    else found.push({ origin: line.origin, lines: [line] });
+  }
+  return found;
 }
 
 export function Recalled({ sessionId, handle, onClose }) {
@@ -78,9 +93,9 @@ const STATES = { whole: "", bounded: "its middle is cut", pruned: "not shown any
 
 export function Context({ store, state, version, recall, show }) {
   const id = state.session.id;
-  const report = useRead(() => get(`/tk/session/${id}/context`), [id, version]);
+  const report = useRead(() => get(query(`/tk/session/${id}/context`, { at: store.seq })), [id, version, store.seq]);
   const shown = useRead(() => get(query(`/tk/session/${id}/shown`, { at: store.seq })), [id, version, store.seq]);
-  const ledger = useRead(() => get(`/tk/session/${id}/ledger`), [id, version]);
+  const ledger = useRead(() => get(query(`/tk/session/${id}/ledger`, { at: store.seq })), [id, version, store.seq]);
   const paid = new Map((ledger.value?.rows ?? []).map((row) => [row.messageID, row.tokens]));
   const [open, setOpen] = useState(null);
   return html`<div class="panel">
@@ -121,10 +136,11 @@ function cached(tokens) {
   return sent ? `${Math.round((tokens.cache.read / sent) * 100)}%` : "";
 }
 
-export function Cost({ session, version, show }) {
-  const read = useRead(() => get(`/tk/session/${session.id}/ledger`), [session.id, version]);
+export function Cost({ session, at, version, show }) {
+  const read = useRead(() => get(query(`/tk/session/${session.id}/ledger`, { at })), [session.id, at, version]);
   return html`<div class="panel"><${Read} read=${read}>${(found) => html`
     <p class="total"><b>${money(found.total.cost)}</b> <span class="dim">in ${plural(found.total.rows, "request")}</span></p>
+    ${at !== null && html`<p class="note">As of event ${whole(at)}, without child sessions.</p>`}
     ${found.children.length > 0 && html`<p>${money(found.totalCost)} with ${plural(found.children.length, "child session")}</p>`}
     <${Bars} rows=${found.rows.slice(-120)} show=${show} />
     <${Sums} title="By model" sums=${found.models} />
@@ -163,9 +179,9 @@ function Bars({ rows, show }) {
 
 const RELATIONS = { parent: "parent", self: "this session", child: "child", fork: "fork", origin: "forked from" };
 
-export function Tree({ session, version, openSession }) {
+export function Tree({ session, at, version, openSession }) {
   const read = useRead(() => get(`/tk/session/${session.id}/tree`), [session.id, version]);
-  return html`<div class="panel"><h3>Related sessions</h3><${Read} read=${read}>${(found) => html`
+  return html`<div class="panel"><h3>Related sessions</h3><${Present} at=${at} /><${Read} read=${read}>${(found) => html`
     <ul class="tree">${found.relatives.map((one) => html`<li key=${`${one.relation}-${one.id}`} class=${`tree-${one.relation}`}>
       <span class="tag">${RELATIONS[one.relation]}${one.seq ? ` at ${whole(one.seq)}` : ""}</span>
       ${one.relation === "self" ? html`<b>${spelt(one.title)}</b>` : html`<button class="link" onClick=${() => openSession(one.id)}>${spelt(one.title)}</button>`}

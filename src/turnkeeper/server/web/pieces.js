@@ -1,5 +1,6 @@
 // Small pieces that several views use.
 import { html, useEffect, useRef, useState } from "./html.js";
+import { LIVE } from "./connection.js";
 import { bytes, duration, spelt } from "./format.js";
 
 export function Copy({ text, what = "text" }) {
@@ -53,7 +54,16 @@ export function Sheet({ title, onClose, wide, children }) {
   </dialog>`;
 }
 
+/** What went wrong. That the server cannot be reached is said until it can; then what failed is read again. */
 export function Problem({ error, again }) {
+  const [over, setOver] = useState(null);
+  useEffect(() => {
+    if (error.status !== 0) return undefined;
+    const reached = () => { setOver(error); again?.(); };
+    window.addEventListener(LIVE, reached);
+    return () => window.removeEventListener(LIVE, reached);
+  }, [error]);
+  if (over === error) return null;
   return html`<p class="problem" role="alert">${error.message} ${again && html`<button class="link" onClick=${again}>Try again</button>`}</p>`;
 }
 

@@ -9,8 +9,9 @@ import { Message } from "./message.js";
 import { Blame, Context, Cost, Files, Now, Recalled, Tree } from "./panels.js";
 import { Meter, Problem, Sheet, Ticking } from "./pieces.js";
 import { SessionStore } from "./session_store.js";
+import { Share } from "./share.js";
 import { Timeline } from "./timeline.js";
-import { Undo } from "./undo.js";
+import { SetAside, Undo } from "./undo.js";
 import { money, moment, plural, spelt, time, titled, whole } from "./format.js";
 
 const PANELS = { now: "Now", files: "Files", context: "Context", cost: "Cost", tree: "Tree" };
@@ -73,7 +74,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
       const made = await post(`/session/${id}/fork`, { ...(messageId ? { messageID: messageId } : {}), ...(isPast ? { at } : {}) });
       open(made.id);
     });
-  const redo = () => attempt(() => post(`/session/${id}/redo`));
+  const resume = () => attempt(() => post(`/tk/session/${id}/resume`));
   const compact = () => attempt(() => post(`/api/session/${id}/compact`));
   const takeBack = (message) =>
     attempt(async () => {
@@ -99,6 +100,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     [density, id, at],
   );
 
+  const callOf = ({ tool }) => live.message(tool?.messageID)?.parts.find((part) => part.callID === tool.callID);
   const asked = new Map();
   for (const { tool } of isPast ? [] : [...live.state.permissions, ...live.state.questions]) {
     if (tool) asked.set(tool.messageID, [...(asked.get(tool.messageID) ?? []), tool.callID]);
@@ -165,12 +167,12 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     kept.set("density", next);
   };
 
+  const canResume = status.type === "idle" && !session.revert && live.rows.at(-1)?.error && !live.state.inbox.length;
   const waiting = live.state.permissions.length + live.state.questions.length;
   useEffect(() => {
     document.title = `${isPast ? "As of " + at + ": " : ""}${waiting ? `(${waiting}) ` : ""}${titled(session)} · Turnkeeper`;
   }, [waiting, session.title, isPast, at]);
 
-  const setAside = aside >= 0 ? live.rows.length - aside : 0;
   return html`<div class=${isPast ? "session session-past" : "session"}>
     <${Header} state=${state} live=${live} connection=${connection} isPast=${isPast} rename=${rename} waiting=${waiting}
       actions=${[
@@ -178,7 +180,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
         { name: density === "normal" ? "Unfold all" : "Fold", act: changeDensity },
         { name: "Search", act: () => setSheet({ kind: "search" }) },
         { name: "Fork", act: () => fork(null) },
-        ...(isPast ? [] : [{ name: "Compact", act: compact }]),
+        ...(isPast ? [] : [{ name: "Compact", act: compact }, { name: "Share", act: () => setSheet({ kind: "share" }) }]),
         { name: "Keys", act: () => setSheet({ kind: "help" }) },
       ]} openSide=${() => setSideOpen(!isSideOpen)} isSideOpen=${isSideOpen} />
     ${(hasTimeline || isPast) && timeline.value && html`<${Timeline} timeline=${timeline.value} at=${at} go=${travel} />`}
@@ -195,8 +197,9 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
           ${problem && html`<${Problem} error=${problem} />`}
           ${isPast
             ? html`<div class="past-dock"><span>This is the past; nothing here can change.</span><button class="primary" onClick=${() => fork(null)}>Fork from here</button></div>`
-            : html`<${Asks} permissions=${live.state.permissions} questions=${live.state.questions} sessionId=${id} openSession=${open} />
-                ${session.revert && html`<p class="set-aside"><span>${plural(setAside, "message")} ${setAside === 1 ? "is" : "are"} set aside. The next prompt removes what is set aside.</span><button onClick=${redo}>Redo</button></p>`}
+            : html`<${Asks} permissions=${live.state.permissions} questions=${live.state.questions} sessionId=${id} openSession=${open} callOf=${callOf} />
+                ${session.revert && html`<${SetAside} sessionId=${id} rows=${aside < 0 ? [] : rows.slice(aside)} attempt=${attempt} />`}
+                ${canResume && html`<p class="set-aside"><span>The last turn ${live.rows.at(-1).error === "MessageAbortedError" ? "did not end" : "failed"}. What was said so far is kept.</span><button onClick=${resume}>Continue</button></p>`}
                 <${Inbox} inbox=${live.state.inbox} takeBack=${takeBack} />
                 <${Composer} session=${session} status=${status} draft=${draft} onSent=${() => feed.current?.follow()} onStop=${stop} handle=${(one) => { composer.current = one; }} />`}
         </div>
@@ -205,11 +208,11 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
         <div class="tabs" role="tablist" aria-label="About this session">${Object.entries(PANELS).map(([name, title]) => html`<button key=${name} role="tab" id=${`tab-${name}`} aria-selected=${panel === name ? "true" : "false"} aria-controls="side-panel" tabindex=${panel === name ? 0 : -1}
           onClick=${() => setPanel(name)} onKeyDown=${(event) => turn(event, panel, setPanel)}>${title}</button>`)}</div>
         <div class="side-body" id="side-panel" role="tabpanel" aria-labelledby=${`tab-${panel}`} tabindex="0">
-          ${panel === "now" && html`<${Now} state=${state} openSession=${open} version=${settled} />`}
-          ${panel === "files" && html`<${Files} session=${session} version=${settled} blame=${tools.blame} />`}
+          ${panel === "now" && html`<${Now} state=${state} at=${at} openSession=${open} version=${settled} />`}
+          ${panel === "files" && html`<${Files} session=${session} at=${at} version=${settled} blame=${tools.blame} />`}
           ${panel === "context" && html`<${Context} store=${store} state=${state} version=${settled} recall=${tools.recall} show=${show} />`}
-          ${panel === "cost" && html`<${Cost} session=${session} version=${settled} show=${show} />`}
-          ${panel === "tree" && html`<${Tree} session=${session} version=${settled} openSession=${open} />`}
+          ${panel === "cost" && html`<${Cost} session=${session} at=${at} version=${settled} show=${show} />`}
+          ${panel === "tree" && html`<${Tree} session=${session} at=${at} version=${settled} openSession=${open} />`}
         </div>
       </aside>
     </div>
@@ -218,8 +221,9 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     ${sheet?.kind === "recall" && html`<${Recalled} sessionId=${id} handle=${sheet.handle} onClose=${() => setSheet(null)} />`}
     ${sheet?.kind === "blame" && html`<${Blame} sessionId=${id} file=${sheet.file} onClose=${() => setSheet(null)} show=${(other, messageId) => { setSheet(null); if (other === id) show(messageId); else go(`/s/${other}#m-${messageId}`); }} />`}
     ${sheet?.kind === "search" && html`<${Search} id=${id} onClose=${() => setSheet(null)} show=${(messageId) => { setSheet(null); show(messageId); }} />`}
+    ${sheet?.kind === "share" && html`<${Share} session=${live.state.session} onClose=${() => setSheet(null)} />`}
     ${sheet?.kind === "rename" && html`<${Rename} session=${session} onClose=${() => setSheet(null)} />`}
-    ${sheet?.kind === "undo" && html`<${Undo} sessionId=${id} messageId=${sheet.messageId} aside=${live.rows.length - live.rows.findIndex((one) => one.id === sheet.messageId)} onClose=${() => setSheet(null)}
+    ${sheet?.kind === "undo" && html`<${Undo} sessionId=${id} messageId=${sheet.messageId} rows=${live.rows.slice(live.rows.findIndex((one) => one.id === sheet.messageId))} onClose=${() => setSheet(null)}
       onDone=${() => {
         const parts = live.message(sheet.messageId)?.parts ?? [];
         setSheet(null);
@@ -255,7 +259,7 @@ function Header({ state, live, connection, isPast, rename, waiting, actions, ope
     <span class="top-figures">
       ${used && html`<span title="Context window, as the provider reported it">window ${Math.round((used.used / used.limit) * 100)}% <${Meter} value=${used.used / used.limit} label="Context window" /></span>`}
       <span>${money(session.cost)}</span>
-      ${summary && (summary.additions > 0 || summary.deletions > 0) && html`<span><span class="plus">+${summary.additions}</span> <span class="minus">−${summary.deletions}</span></span>`}
+      ${summary && (summary.additions > 0 || summary.deletions > 0) && html`<span>${session.revert ? "undone: " : ""}<span class="plus">+${summary.additions}</span> <span class="minus">−${summary.deletions}</span></span>`}
     </span>
     <${ConnectionState} connection=${connection} live=${live} />
     <details class="menu"><summary aria-label="Actions">Actions</summary><div>${actions.map((one) => html`<button key=${one.name} onClick=${(event) => { event.target.closest("details").open = false; one.act(); }}>${one.name}</button>`)}</div></details>

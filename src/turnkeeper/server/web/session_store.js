@@ -16,6 +16,7 @@ export class SessionStore {
     this.isRead = false;
     this.watchers = new Set();
     this.asked = new Set();
+    this.unplaced = new Set(); // Prompts that were heard of, and may belong before the next answer.
     this.version = 0;
     this.stop = seq === null ? connection.listen((type, said) => this.heard(type, said)) : () => {};
     this.connection = connection;
@@ -73,7 +74,11 @@ export class SessionStore {
 
   /** Put rows where they belong; all of them, or only those after the last known one. */
   place(rows, isWhole) {
+    const before = new Map(this.rows.map((row) => [row.id, row]));
+    // Only a whole outline knows what a summary stands for.
+    if (!isWhole) rows = rows.map((row) => ({ ...row, hidden: before.get(row.id)?.hidden }));
     const known = new Set(rows.map((row) => row.id));
+    for (const id of known) this.unplaced.delete(id);
     const first = rows.length ? rows[0].seq : Infinity;
     const kept = isWhole
       ? this.rows.filter((row) => row.isNew && !known.has(row.id) && row.bornAt > Date.now() - 5000)
@@ -134,6 +139,7 @@ export class SessionStore {
         this.state = state;
         this.place(outline.rows, !last);
         const gone = new Set(state.inbox.map((one) => one.message.info.id));
+        for (const id of gone) this.unplaced.delete(id);
         this.rows = this.rows.filter((row) => !gone.has(row.id));
       } catch (error) {
         this.error = error;
@@ -202,8 +208,9 @@ const HEARD = {
       if (info.role === "assistant" && info.time.completed && row.isNew) store.again();
       return;
     }
-    // A turn is shown at once. A prompt may wait in the inbox, which only the server can tell.
-    if (info.role === "assistant") {
+    // A prompt may wait in the inbox, which only the server can tell. A turn is shown at once, but not before its prompt.
+    if (info.role === "user") store.unplaced.add(info.id);
+    if (info.role === "assistant" && !store.unplaced.size && store.rows.some((one) => one.id === info.parentID)) {
       const last = store.rows.at(-1);
       store.rows = [...store.rows, { ...rowOf({ seq: (last?.seq ?? 0) + 0.001, message: { info, parts: [] } }), isNew: true, bornAt: Date.now() }];
     }
@@ -212,6 +219,7 @@ const HEARD = {
   "message.removed": (store, { messageID }) => {
     store.rows = store.rows.filter((row) => row.id !== messageID);
     store.bodies.delete(messageID);
+    store.unplaced.delete(messageID);
     store.again();
   },
   "message.part.updated": (store, { part }) => {

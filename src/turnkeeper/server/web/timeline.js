@@ -5,7 +5,6 @@ import { count, duration, money, plural, whole } from "./format.js";
 const HEIGHT = 44;
 const SIGNS = { ask: "!", retry: "r", failed: "×", stopped: "■", "cut off": "k", pruned: "P", "left out": "Q", compaction: "C", context: "·", undo: "u", redo: "R", "undo kept": "U", removed: "-" };
 
-export const LEGEND = "! ask, r retry, × failed, ■ stopped, k cut off, P pruned, C compaction, u undo, R redo";
 
 export function Timeline({ timeline, at, go }) {
   const [dragged, drag] = useState(null);
@@ -13,6 +12,8 @@ export function Timeline({ timeline, at, go }) {
   const total = Math.max(timeline.seq, 1);
   const place = dragged ?? at ?? total;
   const stops = useMemo(() => [...new Set(timeline.turns.flatMap((turn) => [turn.seq - 1, turn.end ?? turn.seq]))].filter((seq) => seq > 0).sort((one, other) => one - other), [timeline]);
+  const marks = timeline.marks.filter((mark) => SIGNS[mark.kind] && mark.kind !== "context").slice(-300);
+  const legend = [...new Set(marks.map((mark) => mark.kind))].map((kind) => `${SIGNS[kind]} ${kind}`).join(", ");
   const largest = Math.max(1, ...timeline.turns.map(sent));
   const x = (seq) => ((seq - 1) / Math.max(1, total - 1)) * 1000;
   const move = (seq, wait) => {
@@ -43,13 +44,13 @@ export function Timeline({ timeline, at, go }) {
       <line class="now" x1=${x(place)} x2=${x(place)} y1="0" y2=${HEIGHT + 22} />
     </svg>
     <div class="timeline-marks" aria-hidden="true">
-      ${timeline.marks.filter((mark) => SIGNS[mark.kind] && mark.kind !== "context").slice(-300).map((mark) => html`<button tabindex="-1" key=${mark.seq} class=${`tick tick-${mark.kind.replace(" ", "-")}`}
+      ${marks.map((mark) => html`<button tabindex="-1" key=${mark.seq} class=${`tick tick-${mark.kind.replace(" ", "-")}`}
         style=${{ left: `${x(mark.seq) / 10}%` }} title=${`${mark.kind}, event ${whole(mark.seq)}${mark.text ? `: ${mark.text}` : ""}`} onClick=${() => move(mark.seq, 0)}>${SIGNS[mark.kind]}</button>`)}
     </div>
     <label class="slider"><span class="sr">Event that is shown. Arrows step by turn, with Shift by event.</span>
       <input type="range" min="1" max=${total} value=${place} aria-valuetext=${`event ${place} of ${total}`} onInput=${(event) => move(Number(event.target.value), 150)} onKeyDown=${pressed} />
     </label>
-    <p class="timeline-foot"><span>event ${whole(place)} of ${whole(total)}</span><span class="dim">bars: tokens sent in each turn; band: context epochs. ${LEGEND}</span></p>
+    <p class="timeline-foot"><span>event ${whole(place)} of ${whole(total)}</span><span class="dim">bars: tokens sent in each turn; band: context epochs. ${legend}</span></p>
   </section>`;
 }
 

@@ -1,4 +1,4 @@
-// Undo: first what would become of each file, then the choice.
+// Undo: first what would become of each file, then the choice; and what brings back what is undone.
 import { html, useEffect, useState } from "./html.js";
 import { post } from "./api.js";
 import { Problem, Sheet } from "./pieces.js";
@@ -13,7 +13,7 @@ const WORDS = {
   unchanged: "already as it was",
 };
 
-export function Undo({ sessionId, messageId, aside, onClose, onDone }) {
+export function Undo({ sessionId, messageId, rows, onClose, onDone }) {
   const [plan, setPlan] = useState(null);
   const [error, setError] = useState(null);
   const [isBusy, setBusy] = useState(false);
@@ -31,16 +31,29 @@ export function Undo({ sessionId, messageId, aside, onClose, onDone }) {
     }
   };
   const files = plan?.files ?? [];
+  const aside = rows.length;
+  const prompts = promptsOf(rows);
   return html`<${Sheet} title="Undo from this prompt on" onClose=${onClose}>
     ${error && html`<${Problem} error=${error} />`}
     ${!plan && !error && html`<p class="dim">Looking at the files. Nothing is changed yet.</p>`}
     ${plan && html`
-      <p>${plural(aside, "message")} ${aside === 1 ? "is" : "are"} set aside. Redo brings everything back, and the files with it.</p>
+      <p>${plural(aside, "message")} ${aside === 1 ? "is" : "are"} set aside. ${prompts > 1 ? `Redo brings back one prompt at a time, Redo all brings back all ${prompts}` : "Redo brings it back"}, with the files.</p>
       ${files.length
         ? html`<table class="figures undo"><caption>Files</caption><thead><tr><th scope="col">File</th><th scope="col">It would be</th></tr></thead>
-            <tbody>${files.map((file) => html`<tr key=${file.file} class=${`undo-${file.kind}`}><td><code>${spelt(file.file)}</code></td><td>${WORDS[file.kind]}${file.reason ? html`<br /><span class="dim">${spelt(file.reason)}</span>` : ""}</td></tr>`)}</tbody></table>`
+            <tbody>${files.map((file) => html`<tr key=${file.file} class=${`undo-${file.kind}`}><td><code>${spelt(file.file).split("/").map((name, nth) => (nth ? html`/<wbr />${name}` : name))}</code></td><td>${WORDS[file.kind]}${file.reason ? html`<br /><span class="dim">${spelt(file.reason)}</span>` : ""}</td></tr>`)}</tbody></table>`
         : html`<p class="dim">No file is changed.</p>`}
       ${plan.problem && html`<p class="note">${spelt(plan.problem)}</p>`}`}
     <div class="sheet-buttons"><button onClick=${onClose}>Cancel</button><button class="primary" disabled=${!plan || isBusy} onClick=${undo}>${isBusy ? "Undoing" : "Undo"}</button></div>
   <//>`;
+}
+
+function promptsOf(rows) {
+  return rows.filter((row) => row.role === "user").length;
+}
+
+/** What is undone, until the next prompt: back one prompt at a time, or all at once. `rows` are set aside. */
+export function SetAside({ sessionId, rows, attempt }) {
+  return html`<p class="set-aside"><span>${plural(rows.length, "message")} ${rows.length === 1 ? "is" : "are"} set aside. The next prompt removes what is set aside.</span>
+    <span class="set-aside-buttons"><button onClick=${() => attempt(() => post(`/session/${sessionId}/redo`))}>Redo</button>
+      ${promptsOf(rows) > 1 && html`<button onClick=${() => attempt(() => post(`/session/${sessionId}/unrevert`))}>Redo all</button>`}</span></p>`;
 }
