@@ -70,6 +70,9 @@ class Oracle:
         self._known = {} if begins else dict(self._known)
         for key in sorted(self.registered):
             self._cross_fact(key, before)
+        for key in set(KEYS).difference(self.registered):
+            if key in self._known and not _is_gone(self._known[key]):
+                self._known[key] = (f"What you were told by {key} no longer applies: it is not there any more.",)
         for path in (self.place / FILES[0], *self.met):
             self._cross_file(f"core/instructions/{path}", self.files.get(path, ""), begins)
         self._epoch, self.is_compacted = here, False
@@ -81,7 +84,7 @@ class Oracle:
                 self._known[key] = (baseline, update)
             case Absent(removal=removal) if key in self._known:
                 self._known[key] = (removal,)
-            case Unavailable() if key in before and "no more" not in before[key][0]:
+            case Unavailable() if key in before and not _is_gone(before[key]):
                 self._known[key] = before[key]
 
     def _cross_file(self, key: str, text: str, begins: bool) -> None:
@@ -97,6 +100,10 @@ class Oracle:
         today = datetime.fromtimestamp(self.now() / 1000).strftime("%A, %d %B %Y")
         date = (f"Today's date: {today}", f"Today's date is now: {today}")
         return {**self._known, "core/date": date}
+
+
+def _is_gone(texts: tuple[str, ...]) -> bool:
+    return texts[0].endswith((" is no more", " not there any more."))
 
 
 class Model:
@@ -357,6 +364,7 @@ def live(steps: Sequence[tuple[str, int]]) -> None:
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @example(steps=[("register", 0), ("say", 0), ("set", 2), ("say", 0), ("lose", 0), ("compact", 0), ("restart", 0)])
+@example(steps=[("register", 0), ("say", 0), ("unregister", 0), ("say", 0), ("register", 0), ("lose", 0), ("say", 0)])
 @example(steps=[("edit", 1), ("read", 0), ("edit", 1), ("restart", 0), ("compact", 0), ("say", 0), ("unlink", 1)])
 @example(steps=[("edit", 0), ("say", 0), ("midnight", 0), ("fail", 0), ("restart", 0), ("retry", 0), ("steer", 3)])
 @example(steps=[("plan", 1), ("say", 0), ("plan", 0), ("say", 0), ("switch", 1), ("say", 0), ("move", 1), ("say", 0)])
