@@ -63,6 +63,7 @@ _LOST: Final = (
     errors.CannotConnectNow,
     errors.IdleInTransactionSessionTimeout,
     errors.IdleSessionTimeout,
+    errors.TransactionTimeout,
     errors.ConnectionException,
     errors.ReadOnlySqlTransaction,  # After a failover, until the standby is promoted or the address leads elsewhere.
 )

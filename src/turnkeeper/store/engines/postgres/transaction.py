@@ -87,6 +87,7 @@ class Transaction:
     def _lock(self, connection: Connection) -> None:
         # A removal deletes what nothing refers to any more, so nobody may add a reference meanwhile.
         if any(isinstance(job, Removal) for job in self._jobs):
+            connection.execute("SELECT set_config('transaction_timeout', '0', true)")  # It may take long.
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._removal_lock,))
         else:
             connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (self._removal_lock,))

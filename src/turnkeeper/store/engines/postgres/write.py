@@ -15,7 +15,13 @@ from psycopg import errors
 
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.engines.jobs import Append, Call, Job, Removal
-from turnkeeper.store.engines.postgres.connection import Connection, Database, disconnect, is_lost
+from turnkeeper.store.engines.postgres.connection import (
+    IDLE_TRANSACTION_S,
+    Connection,
+    Database,
+    disconnect,
+    is_lost,
+)
 from turnkeeper.store.engines.postgres.news import tell
 from turnkeeper.store.engines.postgres.transaction import LogVanished, Transaction
 
@@ -25,6 +31,8 @@ GROUP_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of the jobs in one transaction, unless one alone has more."""
 TELL_S: Final = 0.02
 """Seconds between two messages to other processes: each takes as long as a group of appends waits for the server."""
+TRANSACTION_TIMEOUT_SINCE: Final = 170_000
+"""The version of Postgres that can end a transaction whose host was stopped in the middle of it."""
 TRIES_MAX: Final = 8
 """Tries of a transaction that the server ends because of others, such as for a deadlock."""
 
@@ -165,6 +173,9 @@ class WriteConnection:
     def _connect(self) -> Connection:
         if self._connection is None:
             self._connection = self._database.connect()
+            if self._connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
+                # The limit of an idle transaction is not enough: the server forgets it after some ends of a pipeline.
+                self._connection.execute(f"SET transaction_timeout = {int(IDLE_TRANSACTION_S * 1000)}")
         return self._connection
 
 
