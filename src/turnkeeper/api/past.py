@@ -50,7 +50,7 @@ class Past(Records):
         from turnkeeper.sessions import changes
         from turnkeeper.sessions.past import past
 
-        if [message_id, start or end, at].count(None) < 2:
+        if [message_id is not None, start is not None or end is not None, at is not None].count(True) > 1:
             raise Invalid("give a message, or an event, or a start and an end, and only one of them")
 
         if message_id is not None:

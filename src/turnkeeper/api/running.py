@@ -261,7 +261,7 @@ class Running(Records):
         return await self.runtime.take_over()
 
     async def resume_taken_over(self, left: "Sequence[Left]") -> None:
-        """Run the sessions that were taken over until they rest: the second half of ``recover``."""
+        """Run the sessions that were taken over: the second half of ``recover``. What stops one of them is logged."""
         if left:
             await self.runtime.resume_taken_over(left)
 

@@ -42,15 +42,9 @@ class Failover(msgspec.Struct, frozen=True):
 
     async def resume(self, left: Sequence[Left]) -> None:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
-
-        async def run(one: Left) -> None:
-            await self.children.recover(one.session_id)  # A session that rests may be given a result, and goes on then.
-            if not one.rests:
-                await self.coordinator.run(one.session_id, resume=one.resumes)
-
         async with anyio.create_task_group() as group:
             for one in left:
-                group.start_soon(run, one)
+                group.start_soon(self._resume_one, one)
         for one in left:
             await self.families.wait(await self.children.root_of(one.session_id))
 
@@ -68,7 +62,7 @@ class Failover(msgspec.Struct, frozen=True):
                 await self._free_wakes(left)
                 names = ", ".join(one.session_id for one in left)
                 log.warning("sessions of hosts that died or fell silent were taken over: %s", names)
-                group.start_soon(self._resume_apart, self._noted(left), name="sessions of other hosts")
+                group.start_soon(self.resume_apart, self._noted(left), name="sessions of other hosts")
 
     async def _free_wakes(self, left: Sequence[Left]) -> None:
         """Let workers take wakes that the dead owners had taken; else those of later prompts would wait for them."""
@@ -82,8 +76,25 @@ class Failover(msgspec.Struct, frozen=True):
         self.children.resuming.update(one.session_id for one in left if one.resumes)
         return left
 
-    async def _resume_apart(self, left: Sequence[Left]) -> None:
-        try:
-            await self.resume(left)
-        except* (Refusal, EngineError) as errors:
-            log.warning("a session that was taken over cannot go on: %s", errors.exceptions[0])
+    async def resume_apart(self, left: Sequence[Left]) -> None:
+        """Run sessions that were taken over beside other work: what stops one of them is logged, and raises nothing."""
+        async with anyio.create_task_group() as group:
+            for one in left:
+                group.start_soon(self._resume_in_time, one)
+
+    async def _resume_in_time(self, one: Left) -> None:
+        leases = self.taking_over.heart.leases
+        while True:
+            try:
+                return await self._resume_one(one)
+            except Refusal as error:
+                log.warning("the session %s was taken over and cannot go on: %s", one.session_id, error)
+                return None
+            except EngineError as error:  # The store may come back; until then nobody else knows of the session.
+                log.warning("the session %s was taken over and waits for its store: %s", one.session_id, error)
+                await leases.pace.sleep(leases.terms.beat_s)
+
+    async def _resume_one(self, one: Left) -> None:
+        await self.children.recover(one.session_id)  # A session that rests may be given a result, and goes on then.
+        if not one.rests:
+            await self.coordinator.run(one.session_id, resume=one.resumes)

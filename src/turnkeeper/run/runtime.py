@@ -372,8 +372,8 @@ class Runtime:
         return await self._failover.take_over(policy, ask=ask, failed=failed)
 
     async def resume_taken_over(self, left: Sequence[Left]) -> None:
-        """Run those of the sessions that were taken over that have something to do, until they rest."""
-        await self._failover.resume(left)
+        """Run those of the sessions that were taken over that have something to do. What stops one is logged."""
+        await self._failover.resume_apart(left)
 
     async def watch_leases(self) -> None:
         """Take over the sessions of hosts that die or fall silent, and run them on. Never ends."""
@@ -388,7 +388,7 @@ class Runtime:
     ) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found."""
         left = await self.take_over(policy, ask=ask, failed=failed)
-        await self.resume_taken_over(left)
+        await self._failover.resume(left)
         return [one.session_id for one in left]
 
 
