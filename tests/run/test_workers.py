@@ -104,8 +104,9 @@ async def test_a_worker_that_leaves_finishes_what_it_runs_and_takes_nothing_new(
             assert not any(host.draining for host in (await server.tk.cluster()).hosts)
             work.leave()
             await server.say(second, "too late")
-            while not (draining := [host for host in (await server.tk.cluster()).hosts if host.draining]):
-                await anyio.lowlevel.checkpoint()
+            with anyio.fail_after(PATIENCE_S):
+                while not (draining := [host for host in (await server.tk.cluster()).hosts if host.draining]):
+                    await anyio.lowlevel.checkpoint()
             assert [(host.role, host.process, host.sessions) for host in draining] == [("worker", "runs", 1)]
             assert [one.reason for one in (await server.tk.cluster()).queue.waiting] == ["no worker"]
             gate.open()
