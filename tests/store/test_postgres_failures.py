@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ DEADLINE_S = 240
 SIDES: tuple[Side, ...] = ("asked", "answered")
 
 
-async def opened(url: str, **options: float) -> PostgresEngine:
+async def opened(url: str, **options: object) -> PostgresEngine:
     return await PostgresEngine.open(url, Layout(), **{"reconnect_s": 100, "outcome_s": 100, **options})  # type: ignore[arg-type]
 
 
@@ -53,6 +54,35 @@ async def check(engine: Engine, log: str, count: int) -> None:
     assert await engine.read(log) == bodies
     assert [body for _, body in await engine.scan(("doc", log))] == bodies
     assert len(await engine.search("n", ("doc", log), limit=count + 1)) == count
+
+
+# Stopped in the middle.
+
+
+async def test_a_host_that_is_stopped_in_the_middle_of_a_write_does_not_hold_others_up(url: str) -> None:
+    began, goes_on = threading.Event(), threading.Event()
+
+    def stop(point: str) -> None:
+        if point == "postgres.checked" and not goes_on.is_set():
+            began.set()
+            assert goes_on.wait(DEADLINE_S)
+
+    other = await opened(url, silence_s=0.5)
+    await add(other, "log", 0)
+    for number in range(1, 4):  # The limit of an idle transaction alone holds in some of these tries.
+        began.clear()
+        goes_on.clear()
+        stopped = await opened(url, silence_s=0.5, crash=stop)
+        with anyio.fail_after(DEADLINE_S):
+            late = asyncio.create_task(add(stopped, "log", number))
+            await asyncio.to_thread(began.wait, DEADLINE_S)
+            await add(other, "log", number)
+            goes_on.set()
+            with pytest.raises(LogConflict):
+                await late
+        await stopped.aclose()
+    await check(other, "log", 4)
+    await other.aclose()
 
 
 # Cut at a byte.

@@ -94,11 +94,12 @@ class Database:
         statement_timeout_s: float,
         reconnect_s: float,
         outcome_s: float,
+        silence_s: float,
         crash: Callable[[str], None],
     ) -> None:
         self.address, self.crash = address, crash
         self.reconnect_s, self.outcome_s = reconnect_s, outcome_s
-        self._statement_timeout_s = statement_timeout_s
+        self._statement_timeout_s, self.silence_s = statement_timeout_s, silence_s
         self.closing = threading.Event()
         logging.getLogger("psycopg").addFilter(_is_worth_logging)
 
@@ -119,9 +120,9 @@ class Database:
         """The values for ``SETTINGS``."""
         return (
             f'"{self.address.schema}"',
-            _milliseconds(self._statement_timeout_s),
-            _milliseconds(LOCK_TIMEOUT_S),
-            _milliseconds(IDLE_TRANSACTION_S),
+            milliseconds(self._statement_timeout_s),
+            milliseconds(LOCK_TIMEOUT_S),
+            milliseconds(self.silence_s),
         )
 
     def patience(self, seconds: float) -> "Patience":
@@ -205,5 +206,6 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("error ignored")
 
 
-def _milliseconds(seconds: float) -> str:
+def milliseconds(seconds: float) -> str:
+    """Seconds as the server takes them in a setting."""
     return str(int(seconds * 1000))

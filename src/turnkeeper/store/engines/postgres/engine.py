@@ -13,6 +13,7 @@ from turnkeeper.store.engines.jobs import Append, Removal
 from turnkeeper.store.engines.postgres import address, documents, entries, live
 from turnkeeper.store.engines.postgres import words as word_index
 from turnkeeper.store.engines.postgres.connection import (
+    IDLE_TRANSACTION_S,
     OUTCOME_S,
     RECONNECT_S,
     STATEMENT_TIMEOUT_S,
@@ -58,18 +59,21 @@ class PostgresEngine:
         statement_timeout_s: float = STATEMENT_TIMEOUT_S,
         reconnect_s: float = RECONNECT_S,
         outcome_s: float = OUTCOME_S,
+        silence_s: float = IDLE_TRANSACTION_S,
         crash: Callable[[str], None] = crash_point,
     ) -> "PostgresEngine":
         """Open the store at this address, or create its tables. Raises ValueError for a wrong address.
 
         The server ends a statement after ``statement_timeout_s``. If the connection is lost, a call connects again for
-        at most ``reconnect_s``; the outcome of a commit is looked up for at most ``outcome_s``.
+        at most ``reconnect_s``; the outcome of a commit is looked up for at most ``outcome_s``. The transaction of a host
+        that was stopped in the middle of it is ended after ``silence_s``.
         """
         database = Database(
             address.parse(url),
             statement_timeout_s=statement_timeout_s,
             reconnect_s=reconnect_s,
             outcome_s=outcome_s,
+            silence_s=silence_s,
             crash=crash,
         )
         return cls(database, await asyncio.to_thread(_prepared, database, layout))

@@ -16,11 +16,11 @@ from psycopg import errors
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.engines.jobs import Append, Call, Job, Removal
 from turnkeeper.store.engines.postgres.connection import (
-    IDLE_TRANSACTION_S,
     Connection,
     Database,
     disconnect,
     is_lost,
+    milliseconds,
 )
 from turnkeeper.store.engines.postgres.news import tell
 from turnkeeper.store.engines.postgres.transaction import LogVanished, Transaction
@@ -175,7 +175,8 @@ class WriteConnection:
             self._connection = self._database.connect()
             if self._connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
                 # The limit of an idle transaction is not enough: the server forgets it after some ends of a pipeline.
-                self._connection.execute(f"SET transaction_timeout = {int(IDLE_TRANSACTION_S * 1000)}")
+                limit = milliseconds(self._database.silence_s)
+                self._connection.execute("SELECT set_config('transaction_timeout', %s, false)", (limit,))
         return self._connection
 
 
