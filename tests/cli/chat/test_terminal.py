@@ -40,7 +40,7 @@ def kill(shop: Shop) -> None:
 
 def test_without_arguments_a_terminal_gets_a_chat(shop: Shop, opens: Opens) -> None:
     with opens() as at:
-        at.shows("No model has a key, so the offline model answers", "»", "build · new session", IDLE)
+        at.shows("No model has a key, so the offline model answers", "»", "build · offline/tk-1 · new session", IDLE)
         assert shop.sessions() == []
         says(at, "read tides.py")
         at.shows("> build · offline/tk-1", "→ read tides.py", "tides.py has 2 lines", r"2 turns", IDLE)
@@ -211,7 +211,7 @@ def test_a_waiting_question_is_shown_by_the_next_chat(shop: Shop, opens: Opens) 
 
 def test_options_of_the_chat_need_not_name_it(shop: Shop, opens: Opens) -> None:
     with opens("--new", "--agent", "plan") as at:
-        at.shows("plan · new session", IDLE)
+        at.shows("plan · offline/tk-1 · new session", IDLE)
         at.presses("C-d")
         at.shows("exit code 0")
 
@@ -257,7 +257,7 @@ def test_undo_fork_sessions_and_cost(shop: Shop, opens: Opens) -> None:
 
 def test_a_narrow_and_a_resized_terminal_show_the_same(shop: Shop, opens: Opens) -> None:
     with opens("chat", "-n", size=(40, 24)) as at:
-        at.shows("»", "build · new session")
+        at.shows("»", "build · offline/tk-1 · new session")
         says(at, "read tides.py")
         at.shows("tides.py has 2 lines", r"2 turns")
         at.tmux("resize-window", "-x", "20", "-y", "8")

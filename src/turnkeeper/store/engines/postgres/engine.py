@@ -65,8 +65,8 @@ class PostgresEngine:
         """Open the store at this address, or create its tables. Raises ValueError for a wrong address.
 
         The server ends a statement after ``statement_timeout_s``. If the connection is lost, a call connects again for
-        at most ``reconnect_s``; the outcome of a commit is looked up for at most ``outcome_s``. The transaction of a host
-        that was stopped in the middle of it is ended after ``silence_s``.
+        at most ``reconnect_s``; the outcome of a commit is looked up for at most ``outcome_s``. The transaction of a
+        host that was stopped in the middle of it is ended after ``silence_s``.
         """
         database = Database(
             address.parse(url),
