@@ -8,7 +8,8 @@ import msgspec
 
 from turnkeeper.core.limits import TAIL_POLL_S
 from turnkeeper.core.notify import open_turn
-from turnkeeper.core.view import OpenTurn, SessionView
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.message import UserMessage
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import UNREADABLE, Value
@@ -74,26 +75,25 @@ async def catch_up(store: Store, own: Collection[str], *, is_heard: bool = True)
         with suppress(NotFound, *UNREADABLE):
             if known is None or (stored is not None and _read(stored).seq > known.seq):
                 view = await store.journal.view(session_id)
-                if is_heard and known is None and view.turn is not None:
-                    store.journal.publisher.publish(await _turn_so_far(store, view, view.turn))
+                if is_heard and known is None and session_id in at_work:
+                    store.journal.publisher.publish(await _turn_so_far(store, view))
                     store.journal.fanout.announce(view)
 
 
-async def _turn_so_far(store: Store, view: SessionView, turn: OpenTurn) -> list[Notification]:
-    """What subscribers were not told of a turn that began before the first look: its prompt, steps and calls.
+async def _turn_so_far(store: Store, view: SessionView) -> list[Notification]:
+    """What subscribers were not told of a run that began before the first look: its prompt, steps and calls.
 
     The texts that still grow are left out: the fanout announces them, with the place where they go on.
     """
     found = (await store.queries.messages(view.session.id, limit=TURN_MESSAGES_MAX)).items
-    ids = [one.info.id for one in found]
-    first, last = turn.message.parent_id, turn.message.id
-    begun = found[ids.index(first) :] if first in ids else found
-    known = {id for id, part in turn.parts.items() if not is_growing(part)}
+    last, open_parts = (view.turn.message.id, view.turn.parts) if view.turn is not None else (None, {})
+    first = max((place for place, one in enumerate(found) if isinstance(one.info, UserMessage)), default=0)
+    known = {id for id, part in open_parts.items() if not is_growing(part)}
     told = [
         one if one.info.id != last else one.but(parts=tuple(part for part in one.parts if part.id in known))
-        for one in begun
+        for one in found[first:]
     ]
-    return open_turn(view.session, view.status, told)
+    return open_turn(view.session, view.status, [*told, *await store.queries.waiting(view.session.id)])
 
 
 class News:
