@@ -199,7 +199,7 @@ async def test_moments_that_do_not_exist_are_refused(project: AttemptProject) ->
                 await tk.changes(session_id, start=start)
         with pytest.raises(NotFound):
             await tk.changes(session_id, message_id="msg_none")
-        with pytest.raises(Invalid, match="not both"):
+        with pytest.raises(Invalid, match="only one of them"):
             await tk.changes(session_id, message_id=prompt.id, start=1)
         assert await tk.changes(session_id) == ()
         assert await tk.changes((await tk.create()).id) == ()

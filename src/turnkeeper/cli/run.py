@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli import slash
-from turnkeeper.cli.attachments import note_missing
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.prompt_model import model_of_prompt
 from turnkeeper.cli.run_options import (
@@ -93,6 +92,8 @@ async def _run_in_session(
     prompt: "Prompt",
 ) -> int:
     """Find or create the session, in the store or on the server, and run the prompt in it."""
+    from turnkeeper.cli.attachments import note_missing
+
     if options.address is not None:
         place = directory if choice.dir is not None or options.is_near else None
         async with options.client(place) as client:
