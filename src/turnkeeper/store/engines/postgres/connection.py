@@ -206,6 +206,11 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("error ignored")
 
 
+def limits_transactions(connection: Connection) -> bool:
+    """Whether the server has a limit for whole transactions: Postgres has it since version 17."""
+    return connection.info.server_version >= 170_000
+
+
 def milliseconds(seconds: float) -> str:
     """Seconds as the server takes them in a setting."""
     return str(int(seconds * 1000))

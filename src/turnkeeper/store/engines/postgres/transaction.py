@@ -12,7 +12,7 @@ import psycopg
 from turnkeeper.store.engine import EngineError, LogConflict
 from turnkeeper.store.engines.jobs import Append, Job, Removal
 from turnkeeper.store.engines.postgres import documents, entries, words
-from turnkeeper.store.engines.postgres.connection import Connection, Cursor, Database
+from turnkeeper.store.engines.postgres.connection import Connection, Cursor, Database, limits_transactions
 from turnkeeper.store.engines.postgres.entries import LogHead
 from turnkeeper.store.engines.postgres.schema import lock_number
 
@@ -87,7 +87,8 @@ class Transaction:
     def _lock(self, connection: Connection) -> None:
         # A removal deletes what nothing refers to any more, so nobody may add a reference meanwhile.
         if any(isinstance(job, Removal) for job in self._jobs):
-            connection.execute("SELECT set_config('transaction_timeout', '0', true)")  # It may take long.
+            if limits_transactions(connection):
+                connection.execute("SELECT set_config('transaction_timeout', '0', true)")  # It may take long.
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._removal_lock,))
         else:
             connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (self._removal_lock,))

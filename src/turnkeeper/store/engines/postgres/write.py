@@ -20,6 +20,7 @@ from turnkeeper.store.engines.postgres.connection import (
     Database,
     disconnect,
     is_lost,
+    limits_transactions,
     milliseconds,
 )
 from turnkeeper.store.engines.postgres.news import tell
@@ -31,8 +32,6 @@ GROUP_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of the jobs in one transaction, unless one alone has more."""
 TELL_S: Final = 0.02
 """Seconds between two messages to other processes: each takes as long as a group of appends waits for the server."""
-TRANSACTION_TIMEOUT_SINCE: Final = 170_000
-"""The version of Postgres that can end a transaction whose host was stopped in the middle of it."""
 TRIES_MAX: Final = 8
 """Tries of a transaction that the server ends because of others, such as for a deadlock."""
 
@@ -173,7 +172,7 @@ class WriteConnection:
     def _connect(self) -> Connection:
         if self._connection is None:
             self._connection = self._database.connect()
-            if self._connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
+            if limits_transactions(self._connection):
                 # The limit of an idle transaction is not enough: the server forgets it after some ends of a pipeline.
                 limit = milliseconds(self._database.silence_s)
                 self._connection.execute("SELECT set_config('transaction_timeout', %s, false)", (limit,))
