@@ -168,7 +168,7 @@ class Life:
 
 def told(events: list[Event]) -> list[Any]:
     """The durable events of the session among what was heard, without the place, which a history does not say."""
-    found = [one.payload for one in events if one.type.startswith("session.next.")]
+    found = [one.payload for one in events if one.type.startswith("session.next.") and "durable" in one.payload]
     return [{name: value for name, value in one.items() if name != "location"} for one in found]
 
 
