@@ -272,9 +272,9 @@ class Running(Records):
         return await cluster.report(self.store)
 
     async def catch_up(self) -> None:
-        """Read what other processes wrote while nobody listened; before a subscription that is told only what is new.
+        """Read what other processes wrote while there was no subscriber, so that the first one gets only new events.
 
-        Does nothing while somebody listens: then ``follow`` has read it.
+        Does nothing if there is a subscriber: ``follow`` has read it then.
         """
         from turnkeeper.store.follower import catch_up
 

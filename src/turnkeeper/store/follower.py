@@ -62,9 +62,9 @@ async def follow(
 
 
 async def catch_up(store: Store, own: Collection[str], *, is_heard: bool = True) -> None:
-    """Fold what other processes wrote, and publish it if somebody listens.
+    """Fold what other processes wrote, and publish it if ``is_heard``.
 
-    Nobody does before the first subscriber comes, which must be told nothing that was over by then.
+    Before the first subscriber it is not published: that one gets no events of turns that had ended before.
     """
     at_work = {key[-1] for key, _ in await store.engine.scan(("busy",))}
     # One may have begun and come to rest between two looks; then it is among those that were used last.
