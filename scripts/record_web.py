@@ -143,6 +143,7 @@ def take(browser: Browser, served: Served, session: str) -> None:
     tab.go(page)
     tab.shows("Waiting for you")
     tab.shows("The tests pass now.")
+    tab.until("!document.querySelector('.prose.plain')")  # Markdown is rendered by a worker, a moment later.
     picture(tab, "session")
     tab.dark(True)
     tab.press("t")

@@ -133,6 +133,12 @@ def test_a_link_that_names_another_host_says_where_it_leads(text: str, shown: st
     assert re.sub(r"</?(?:p|a)\b[^>]*>", "", markdown(text)).strip() == shown
 
 
+def test_the_outline_says_that_a_prompt_is_longer() -> None:
+    made = article({"info": {"role": "user"}, "parts": [{"type": "text", "text": "tide " * 40}]}, "message-1")
+    assert made is not None
+    assert made.prompt == "tide " * 15 + "tide…"
+
+
 def test_what_a_terminal_obeys_is_not_seen() -> None:
     assert seen("a\x1b]0;title\x07b\x1b[31mred\x1b[0m\x00\u202ec") == "abred\ufffd\ufffdc"
 
@@ -149,7 +155,7 @@ async def a_session(tk: Turnkeeper, tmp_path: Path) -> str:
     place = {"sessionID": "ses_page", "messageID": "msg_1"}
     user = {"id": "msg_1", "sessionID": "ses_page", "role": "user", "time": {"created": 1}, "agent": "build",
             "model": {"providerID": "p", "modelID": "m"}}  # fmt: skip
-    parts = [{"id": "prt_1", "type": "text", "text": f"**the** token {TOKEN}", **place}]
+    parts = [{"id": "prt_1", "type": "text", "text": f"**the** token {TOKEN}\n  indented", **place}]
     await imported(tk, tmp_path, {"info": info, "messages": [{"info": user, "parts": parts}]})
     return "ses_page"
 
@@ -161,7 +167,7 @@ async def test_a_page_is_whole_in_itself_and_redacted(tk: Turnkeeper, tmp_path: 
     assert not [value for name, value in found.attributes if name in ("src", "action", "srcset")]
     assert "default-src &#x27;none&#x27;" in html
     assert "<h1>Tide &lt;tables&gt;</h1>" in html
-    assert "<strong>the</strong> token [api-key 1]" in html
+    assert "**the** token [api-key 1]\n  indented" in html
     assert TOKEN not in html
     assert "Not redacted" not in html
 

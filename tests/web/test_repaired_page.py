@@ -79,6 +79,23 @@ def test_what_could_not_be_reached_is_read_again_when_it_can(tab: Tab, served: S
     tab.errors.clear()  # The browser reports each connection that was cut.
 
 
+def test_a_server_that_is_back_as_soon_as_a_problem_is_drawn_is_heard(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    with cuttable(served.url) as line:
+        tab.go(f"{line.url}/s/{made}")
+        tab.shows("Nothing was said yet")
+        line.cut()
+        tab.until("document.querySelector('.line-bad')")
+        tab.run(
+            "window.drawn = 0; new MutationObserver(() => { if (document.querySelector('.problem') && !window.drawn++) "
+            "window.dispatchEvent(new Event('turnkeeper-live')); }).observe(document.body, {childList: true, subtree: true})"
+        )
+        prompt(tab, "[[text Not sent.]]")
+        tab.until("window.drawn > 0 && !document.querySelector('.problem')")
+        tab.go("about:blank")
+    tab.errors.clear()  # The browser reports each connection that was cut.
+
+
 def test_a_session_whose_turn_did_not_end_is_continued(tab: Tab, served: Served, project: Path) -> None:
     made = session(served, project)
     tab.go(f"{served.url}/s/{made}")

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
-from turnkeeper.interop.page.texts import diff, inline, markdown, plain
+from turnkeeper.interop.page.texts import diff, inline, markdown, plain, typed
 
 OUTPUT_CHARS_MAX: Final = 400_000
 """Characters of one output on a page."""
+TITLE_CHARS_MAX: Final = 80
+"""Characters of a prompt in the outline, and of an input in the line of its call."""
 IMAGES: Final = (
     "data:image/png;base64,",
     "data:image/jpeg;base64,",
@@ -33,7 +35,7 @@ def article(json: Mapping[str, Any], key: str) -> Article | None:
     """The article of a message ``{"info", "parts"}``; None if there is nothing to show of it."""
     info, parts = json["info"], json["parts"]
     role = str(info.get("role"))
-    body = "".join(filter(None, (_part(part) for part in parts)))
+    body = "".join(filter(None, (_part(part, role) for part in parts)))
     if isinstance(info.get("error"), dict):
         body += f'<p class="error">{inline(_failure(info["error"]))}</p>'
     if role not in ("user", "assistant") or not body:
@@ -46,16 +48,19 @@ def article(json: Mapping[str, Any], key: str) -> Article | None:
     return Article(key, html, _prompt(parts) if role == "user" else None)
 
 
-def _part(part: Mapping[str, Any]) -> str:
-    shown: Callable[[Mapping[str, Any]], str] | None = _PARTS.get(str(part.get("type")))
+def _part(part: Mapping[str, Any], role: str) -> str:
+    kind = str(part.get("type"))
+    if role == "user" and kind == "text":
+        return _text(part, typed)
+    shown: Callable[[Mapping[str, Any]], str] | None = _PARTS.get(kind)
     return shown(part) if shown is not None else ""
 
 
-def _text(part: Mapping[str, Any]) -> str:
+def _text(part: Mapping[str, Any], shown: Callable[[str], str] = markdown) -> str:
     text = str(part.get("text", ""))
     if not text.strip() or part.get("synthetic") or part.get("ignored"):
         return ""
-    return f'<div class="text">{markdown(text)}</div>'
+    return f'<div class="text">{shown(text)}</div>'
 
 
 def _reasoning(part: Mapping[str, Any]) -> str:
@@ -127,13 +132,18 @@ _PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 def _prompt(parts: Sequence[Mapping[str, Any]]) -> str:
     said = (str(part.get("text", "")) for part in parts if part.get("type") == "text" and not part.get("synthetic"))
-    return " ".join(next((text for text in said if text.strip()), "").split())[:80]
+    return _title(next((text for text in said if text.strip()), ""))
 
 
 def _short(given: object) -> str:
     """The first short value of an input, which usually says most of a call."""
     values = given.values() if isinstance(given, dict) else ()
-    return next((" ".join(one.split())[:80] for one in values if isinstance(one, str)), "")
+    return next((_title(one) for one in values if isinstance(one, str)), "")
+
+
+def _title(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS_MAX else line[: TITLE_CHARS_MAX - 1].rstrip() + "…"
 
 
 def _failure(error: Mapping[str, Any]) -> str:

@@ -46,6 +46,11 @@ def plain(text: str) -> str:
     return f"<pre>{escape(seen(text))}</pre>"
 
 
+def typed(text: str) -> str:
+    """A text with its line breaks, as somebody typed it."""
+    return f'<div class="typed">{escape(seen(text.strip()))}</div>'
+
+
 def inline(text: str) -> str:
     """A text on one line."""
     return escape(" ".join(seen(text).split()))

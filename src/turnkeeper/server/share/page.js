@@ -82,6 +82,7 @@ function withdrawn() {
   shown.clear()
   articles.replaceChildren()
   outline([])
+  document.getElementById("footer").textContent = ""
   document.getElementById("title").textContent = "Shared session"
   say("This link was withdrawn, has expired, or is not complete. Ask who sent it for a new one.")
 }

@@ -75,8 +75,13 @@ function Patterns({ patterns }) {
   return patterns.map((one, nth) => html`<code key=${nth}>${spelt(one)}</code> `);
 }
 
+/** What a permission request asks for, in a few words. */
+export function requestLine(request) {
+  return `${request.permission === "external_directory" ? "outside of the project" : request.permission}: ${subjectOf(request)}`;
+}
+
 /** What a permission request is about: its command, the file outside of the project, or its patterns. */
-export function subjectOf({ permission, patterns, metadata = {} }) {
+function subjectOf({ permission, patterns, metadata = {} }) {
   return metadata.command ?? (permission === "external_directory" ? metadata.filepath : null) ?? patterns.join("\n");
 }
 

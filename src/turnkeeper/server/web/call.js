@@ -64,7 +64,7 @@ export const Call = memo(function Call({ part, held, isAsked, tools }) {
       <span class="call-subject">${spelt(subject(part)).split("\n", 1)[0].slice(0, 300)}</span>
       <span class="call-result">${result(part)}</span>
       ${said && html`<span class=${state.status === "error" ? "bad" : "call-word"}>${said}</span>`}
-      <span class="call-time">${isAsked ? "" : state.status === "running" ? html`<${Ticking} since=${state.time.start} />` : took}</span>
+      <span class="call-time">${isAsked ? "" : state.status === "running" ? html`<${Ticking} since=${state.time.start} until=${tools.until} />` : took}</span>
     </button>
     ${isOpen && html`<${CallBody} part=${part} held=${held} tools=${tools} />`}
   </div>`;

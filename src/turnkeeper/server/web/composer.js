@@ -73,12 +73,12 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
   const choices = useChoices(session.directory);
   const box = useRef(null);
   const isBusy = status?.type !== "idle";
-  useEffect(() => handle?.({ focus: () => box.current?.focus(), fill: (some) => { setText(some); kept.set(key, { text: some }); box.current?.focus(); } }), []);
+  useEffect(() => handle?.({ focus: () => box.current?.focus(), forget: (some) => setText((before) => (before === some ? "" : before)) }), []);
   useEffect(() => { if (draft) { setText(draft.text); setFiles(draft.files ?? []); box.current?.focus(); } }, [draft]);
   useEffect(() => {
     const element = box.current;
     element.style.height = "auto";
-    element.style.height = `${Math.min(element.scrollHeight + 2, window.innerHeight * 0.4)}px`;
+    element.style.height = `${Math.min(element.scrollHeight + 2, window.innerHeight * 0.3)}px`;
   }, [text]);
 
   const change = (some) => {
@@ -160,7 +160,7 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
     ${files.length > 0 && html`<ul class="attached">${files.map((file, nth) => html`<li key=${nth}>
       ${/^image\/(png|jpe?g|gif|webp)$/.test(file.mime) && html`<img src=${file.url} alt="" />`}<span>${spelt(file.filename)} <span class="dim">${bytes(file.size)}</span></span>
       <button type="button" class="link" aria-label=${`Remove ${file.filename}`} onClick=${() => setFiles((before) => before.filter((_, place) => place !== nth))}>Remove</button></li>`)}</ul>`}
-    <textarea ref=${box} rows="1" value=${text} placeholder="Write a prompt. @ names a file; drop or paste to attach." aria-label="Prompt"
+    <textarea ref=${box} rows="1" value=${text} placeholder="Write a prompt. @ names a file." aria-label="Prompt"
       onInput=${(event) => change(event.target.value)} onKeyDown=${pressed} onPaste=${paste}></textarea>
     <div class="composer-line">
       ${isBusy && html`<select aria-label="When the prompt is delivered" value=${delivery} onChange=${(event) => { setDelivery(event.target.value); kept.set("delivery", event.target.value); }}>

@@ -23,6 +23,6 @@ export function Hits({ words }) {
       ${said.error && html`<p class="empty">${said.error.message}</p>`}
       ${!said.value && !said.error && html`<p class="empty">Searching.</p>`}
       ${said.value && !messages.length && !said.error && html`<p class="empty">No message has these words.</p>`}
-      <ul>${messages.map((hit, nth) => html`<li key=${nth}><a class="row row-hit" href=${`/s/${hit.sessionID}#m-${hit.messageID}`}><span class="tag">${hit.role === "user" ? "You" : hit.role}</span>
-        <span class="row-title"><${Marked} text=${spelt(hit.snippet)} words=${words} /><span class="row-note">${spelt(hit.title)}</span></span></a></li>`)}</ul></section>`;
+      <ul>${messages.map((hit, nth) => html`<li key=${nth}><a class="row row-hit" href=${`/s/${hit.sessionID}#m-${hit.messageID}`}><span class="tag">${hit.role === "user" ? "You" : "Assistant"}</span>
+        <span class="row-title"><span class="hit-words"><${Marked} text=${spelt(hit.snippet)} words=${words} /></span><span class="row-note">${spelt(hit.title)}</span></span></a></li>`)}</ul></section>`;
 }

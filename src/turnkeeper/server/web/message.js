@@ -1,5 +1,5 @@
 // A message and its parts. It knows nothing of the server: data and actions are handed in, so that a read-only page can
-// use it as it is. `tools` may have: recall, blame, undo, fork, openSession, link, density.
+// use it as it is. `tools` may have: recall, blame, undo, fork, openSession, link, density, until (the moment that is shown).
 import { html, memo, useState } from "./html.js";
 import { Call } from "./call.js";
 import { Markdown } from "./markdown.js";
@@ -75,7 +75,7 @@ function Answer({ info, parts, held, seq, isLast, asked, tools }) {
       <time title=${moment(info.time.created)}>${time(info.time.created)}</time>
       <span class="dim">${spelt(info.modelID)}${info.agent && info.agent !== "build" ? `, ${spelt(info.agent)}` : ""}</span>
       <span class="message-figures">
-        ${isOpen ? isLast && !asked.length && html`<span class="running">working <${Ticking} since=${info.time.created} /></span>` : html`<span>${duration(info.time.completed - info.time.created)}</span>`}
+        ${isOpen ? isLast && !asked.length && html`<span class="running">working <${Ticking} since=${info.time.created} until=${tools.until} /></span>` : html`<span>${duration(info.time.completed - info.time.created)}</span>`}
         ${sent > 0 && html`<span title="Tokens sent and received">${count(sent)} in, ${count(tokens.output ?? 0)} out</span>`}
         ${read > 0 && html`<span title="Tokens that the provider read from its cache">${Math.round((read / sent) * 100)}% cached</span>`}
         ${info.cost > 0 && html`<span>${money(info.cost)}</span>`}
@@ -103,7 +103,7 @@ function Thought({ part, tools, isOpen }) {
   const [choice, choose] = useState(null);
   const isShown = choice ?? tools.density === "everything";
   if (!part.text.trim()) return null;
-  const took = part.time?.end ? `for ${duration(part.time.end - part.time.start)}` : isOpen ? html`<${Ticking} since=${part.time?.start ?? Date.now()} />` : "";
+  const took = part.time?.end ? `for ${duration(part.time.end - part.time.start)}` : isOpen ? html`<${Ticking} since=${part.time?.start ?? Date.now()} until=${tools.until} />` : "";
   return html`<div class="thought">
     <button class="call-line" aria-expanded=${isShown ? "true" : "false"} onClick=${() => choose(!isShown)}>
       <span class="call-glyph" aria-hidden="true">${isShown ? "▾" : "▸"}</span><span class="dim">Thought ${took}</span>

@@ -1,5 +1,5 @@
 // Small pieces that several views use.
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { LIVE } from "./connection.js";
 import { bytes, duration, spelt } from "./format.js";
 
@@ -17,14 +17,15 @@ export function Copy({ text, what = "text" }) {
   return html`<button class="link" onClick=${copy} aria-label=${`Copy ${what}`}>${said || "Copy"}</button>`;
 }
 
-/** Seconds that go on. Screen readers are spared them. */
-export function Ticking({ since }) {
+/** Seconds that go on; up to a moment, if one is given. Screen readers are spared them. */
+export function Ticking({ since, until }) {
   const [, tick] = useState(0);
   useEffect(() => {
+    if (until) return undefined;
     const timer = setInterval(() => tick((count) => count + 1), 1000);
     return () => clearInterval(timer);
-  }, []);
-  return html`<span aria-hidden="true">${duration(Math.max(0, Math.floor((Date.now() - since) / 1000) * 1000)).replace(".0", "")}</span>`;
+  }, [until]);
+  return html`<span aria-hidden="true">${duration(Math.max(0, Math.floor(((until ?? Date.now()) - since) / 1000) * 1000)).replace(".0", "")}</span>`;
 }
 
 const RASTER = /^data:image\/(png|jpe?g|gif|webp);base64,/i;
@@ -57,7 +58,8 @@ export function Sheet({ title, onClose, wide, children }) {
 /** What went wrong. That the server cannot be reached is said until it can; then what failed is read again. */
 export function Problem({ error, again }) {
   const [over, setOver] = useState(null);
-  useEffect(() => {
+  // An ordinary effect comes after the next frame; a server that is back before that would not be heard.
+  useLayoutEffect(() => {
     if (error.status !== 0) return undefined;
     const reached = () => { setOver(error); again?.(); };
     window.addEventListener(LIVE, reached);

@@ -94,10 +94,11 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
         history.replaceState(null, "", `${location.pathname}${location.search}#m-${messageId}`);
         navigator.clipboard?.writeText(location.href).catch(() => {});
       },
+      until: isPast ? state.event?.time : undefined,
       ...(isPast ? {} : { undo: (messageId) => setSheet({ kind: "undo", messageId }) }),
       fork,
     }),
-    [density, id, at],
+    [density, id, at, isPast && state.event?.time],
   );
 
   const callOf = ({ tool }) => live.message(tool?.messageID)?.parts.find((part) => part.callID === tool.callID);
@@ -167,7 +168,9 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     kept.set("density", next);
   };
 
-  const canResume = status.type === "idle" && !session.revert && live.rows.at(-1)?.error && !live.state.inbox.length;
+  const held = live.state.inbox.length;
+  const isHeld = useLasting(status.type === "idle" && held > 0);
+  const canResume = status.type === "idle" && !session.revert && (held ? isHeld : live.rows.at(-1)?.error);
   const waiting = live.state.permissions.length + live.state.questions.length;
   useEffect(() => {
     document.title = `${isPast ? "As of " + at + ": " : ""}${waiting ? `(${waiting}) ` : ""}${titled(session)} · Turnkeeper`;
@@ -184,7 +187,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
         { name: "Keys", act: () => setSheet({ kind: "help" }) },
       ]} openSide=${() => setSideOpen(!isSideOpen)} isSideOpen=${isSideOpen} />
     ${(hasTimeline || isPast) && timeline.value && html`<${Timeline} timeline=${timeline.value} at=${at} go=${travel} />`}
-    ${isPast && html`<p class="past-banner" role="status"><b>As of event ${whole(at)}</b> of ${whole(live.state.seq)}${state.event && store.seq === at ? html`<span>${moment(state.event.time)}</span><code>${state.event.type}</code>` : ""}
+    ${isPast && html`<p class="past-banner" role="status"><b>As of event ${whole(at)}</b> of ${whole(live.state.seq)}${state.event && store.seq === at ? html`<span>${moment(state.event.time)}</span><span class="dim">${state.event.type.replaceAll(/[._]/g, " ")}</span>` : ""}
       <button onClick=${() => travel(null)}>Back to now <kbd>Esc</kbd></button></p>`}
     <div class="columns">
       <nav class="outline" aria-label="Prompts of this session"><h2>Outline</h2><${OutlineList} rows=${rows} show=${show} /></nav>
@@ -198,8 +201,8 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
           ${isPast
             ? html`<div class="past-dock"><span>This is the past; nothing here can change.</span><button class="primary" onClick=${() => fork(null)}>Fork from here</button></div>`
             : html`<${Asks} permissions=${live.state.permissions} questions=${live.state.questions} sessionId=${id} openSession=${open} callOf=${callOf} />
-                ${session.revert && html`<${SetAside} sessionId=${id} rows=${aside < 0 ? [] : rows.slice(aside)} attempt=${attempt} />`}
-                ${canResume && html`<p class="set-aside"><span>The last turn ${live.rows.at(-1).error === "MessageAbortedError" ? "did not end" : "failed"}. What was said so far is kept.</span><button onClick=${resume}>Continue</button></p>`}
+                ${session.revert && html`<${SetAside} sessionId=${id} rows=${aside < 0 ? [] : rows.slice(aside)} attempt=${attempt} onBack=${() => composer.current?.forget(draft?.text)} />`}
+                ${canResume && html`<p class="set-aside"><span>${held ? `${plural(held, "prompt")} ${held === 1 ? "waits" : "wait"}, and the session rests.` : `The last turn ${live.rows.at(-1).error === "MessageAbortedError" ? "did not end" : "failed"}. What was said so far is kept.`}</span><button onClick=${resume}>Continue</button></p>`}
                 <${Inbox} inbox=${live.state.inbox} takeBack=${takeBack} />
                 <${Composer} session=${session} status=${status} draft=${draft} onSent=${() => feed.current?.follow()} onStop=${stop} handle=${(one) => { composer.current = one; }} />`}
         </div>
@@ -230,6 +233,17 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
         setDraft({ text: parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\n\n") });
       }} />`}
   </div>`;
+}
+
+/** Whether something has been true for a second: a prompt also waits for a moment before it is taken up. */
+function useLasting(isSo) {
+  const [isLasting, set] = useState(false);
+  useEffect(() => {
+    set(false);
+    const timer = isSo ? setTimeout(() => set(true), 1000) : null;
+    return () => clearTimeout(timer);
+  }, [isSo]);
+  return isSo && isLasting;
 }
 
 function turn(event, panel, setPanel) {
@@ -273,7 +287,7 @@ export function ConnectionState({ connection, live }) {
   if (connection.state === "connecting") return html`<span class="line">connecting</span>`;
   if (connection.state === "refused") return html`<span class="line line-bad">no password</span>`;
   if (connection.state === "hidden") return html`<span class="line">paused</span>`;
-  return html`<span class="line line-bad" role="status">connection lost${live?.state ? `; complete up to event ${whole(live.state.seq)}` : ""} <${Ticking} since=${connection.since} /> <button class="link" onClick=${() => connection.retry()}>Try now</button></span>`;
+  return html`<span class="line line-bad" role="status">connection lost <${Ticking} since=${connection.since} /> ago${live?.state ? `; complete up to event ${whole(live.state.seq)}` : ""} <button class="link" onClick=${() => connection.retry()}>Try now</button></span>`;
 }
 
 const FAILED = { MessageAbortedError: "stopped", ProviderAuthError: "key refused", ContextOverflowError: "context window full", MessageOutputLengthError: "answer too long" };

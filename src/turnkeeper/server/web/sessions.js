@@ -1,7 +1,7 @@
 // All sessions: what waits for the user, what runs, and all by project, with children and forks below their session.
 import { html, useEffect, useRead, useState } from "./html.js";
 import { at, get, post } from "./api.js";
-import { subjectOf } from "./asks.js";
+import { requestLine } from "./asks.js";
 import { ConnectionState } from "./session.js";
 import { Help, action } from "./keys.js";
 import { Hits } from "./hits.js";
@@ -103,7 +103,7 @@ function Groups({ found, sessions, asks, go }) {
   if (!projects.has(found.here.worktree) && !projects.has(found.here.directory)) projects.set(found.here.directory, []);
   return html`
     ${waiting.size > 0 && html`<section class="group group-wait" aria-label="Needs you"><h2>Needs you</h2><ul>${[...waiting].map(([id, ask]) => html`<li key=${id}><${Row} session=${known.get(id) ?? { id, title: "A session that is not listed", cost: 0 }} isWaiting parent=${known.get(known.get(id)?.parentID)}
-      note=${ask.permission ? `${ask.permission}: ${subjectOf(ask)}` : ask.questions?.[0]?.question} /></li>`)}</ul></section>`}
+      note=${ask.permission ? requestLine(ask) : ask.questions?.[0]?.question} /></li>`)}</ul></section>`}
     ${running.length > 0 && html`<section class="group" aria-label="Running"><h2>Running</h2><ul>${running.map((one) => html`<li key=${one.id}><${Row} session=${one} parent=${known.get(one.parentID)} /></li>`)}</ul></section>`}
     ${[...projects].map(([directory, some]) => html`<section class="group" key=${directory} aria-label=${directory}><h2><span title=${directory}>${spelt(shortPath(directory))}</span><${New} directory=${directory} go=${go} /></h2>
       ${some.length ? html`<ul>${some.map((one) => html`<${Branch} key=${one.session.id} node=${one} waiting=${waiting} />`)}</ul>` : html`<p class="empty">No sessions here yet.</p>`}</section>`)}`;

@@ -9,7 +9,7 @@ const WORDS = {
   create: "brought back",
   delete: "removed: the session made it",
   merged: "put back; changes of others stay",
-  conflict: "left as it is: others changed the same lines",
+  conflict: "left as it is",
   unchanged: "already as it was",
 };
 
@@ -52,8 +52,9 @@ function promptsOf(rows) {
 }
 
 /** What is undone, until the next prompt: back one prompt at a time, or all at once. `rows` are set aside. */
-export function SetAside({ sessionId, rows, attempt }) {
+export function SetAside({ sessionId, rows, attempt, onBack }) {
+  const bring = (path) => attempt(async () => { await post(`/session/${sessionId}/${path}`); onBack(); });
   return html`<p class="set-aside"><span>${plural(rows.length, "message")} ${rows.length === 1 ? "is" : "are"} set aside. The next prompt removes what is set aside.</span>
-    <span class="set-aside-buttons"><button onClick=${() => attempt(() => post(`/session/${sessionId}/redo`))}>Redo</button>
-      ${promptsOf(rows) > 1 && html`<button onClick=${() => attempt(() => post(`/session/${sessionId}/unrevert`))}>Redo all</button>`}</span></p>`;
+    <span class="set-aside-buttons"><button onClick=${() => bring("redo")}>Redo</button>
+      ${promptsOf(rows) > 1 && html`<button onClick=${() => bring("unrevert")}>Redo all</button>`}</span></p>`;
 }

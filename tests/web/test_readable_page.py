@@ -1,0 +1,95 @@
+"""The web page: prompts that wait after a stop, seconds of the past, wide tables, long prompts and hits on a phone."""
+
+from pathlib import Path
+
+from browser import Tab, get, post
+from clients import Served
+from web_page import ask, prompt, says, session
+
+
+def test_prompts_that_wait_after_a_stop_are_taken_up_on_request(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, "[[slow 400 50]]")
+    tab.shows("tick tick")
+    prompt(tab, "[[text Said later.]]")
+    tab.shows("queued, safe")
+    tab.click("button.stop")
+    tab.shows("1 prompt waits, and the session rests.")
+    tab.click(".set-aside button", "Continue")
+    says(tab, "Said later.")
+    tab.lacks("the session rests.")
+
+
+def test_a_turn_of_the_past_does_not_go_on(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[text All done.]]")
+    turn = get(f"{served.url}/tk/session/{made}/timeline").json()["turns"][0]
+    tab.go(f"{served.url}/s/{made}?at={turn['seq']}")
+    tab.shows("As of event")
+    tab.until("document.querySelector('.running')")
+    moment = tab.run("document.querySelector('.running').innerText")
+    created = get(f"{served.url}/tk/session/{made}/state", params={"at": turn["seq"]}).json()["event"]["time"]
+    tab.until(f"Date.now() - {created} > 3000")
+    assert tab.run("document.querySelector('.running').innerText") == moment == "working 0 s"
+
+
+def test_words_in_a_wide_table_are_not_broken(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    head = " | ".join(f"Column{nth}" for nth in range(12))
+    ask(served, made, f"[[text | {head} |\n|{'---|' * 12}\n| {head} |]]")
+    tab.resize(390, 800, is_phone=True)
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelectorAll('.prose td').length === 12")
+    assert tab.run("Math.max(...[...document.querySelectorAll('.prose td')].map(one => one.offsetHeight))") < 40
+    assert tab.run("document.documentElement.scrollWidth") == 390
+
+
+def test_below_a_long_prompt_the_button_is_in_the_window_of_a_phone(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "\n".join(f"line {nth}" for nth in range(60)))
+    ask(served, made, "Once more")
+    tab.resize(390, 800, is_phone=True)
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("Once more")
+    tab.press("t")
+    tab.run("document.querySelector('.message-user .message-actions button').click()")
+    tab.click("dialog button", "Undo")
+    tab.shows("set aside")
+    tab.until("document.querySelector('.composer textarea').value.includes('line 59')")
+    assert tab.run("document.querySelector('.composer .primary').getBoundingClientRect().bottom") <= 800
+
+
+def test_a_prompt_that_redo_brings_back_leaves_the_box(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "Tides, please")
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("Tides, please")
+    tab.click(".message-user .message-actions button", "Undo from here")
+    tab.click("dialog button.primary", "Undo")
+    tab.until("document.querySelector('.composer textarea').value === 'Tides, please'")
+    tab.click(".set-aside button", "Redo")
+    tab.until("document.querySelector('.composer textarea').value === ''")
+
+
+def test_on_a_phone_a_hit_names_its_session(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project, "Sluices of the harbour")
+    ask(served, made, "gates and locks " * 20 + "weir" + " locks and gates" * 20)
+    tab.resize(390, 800, is_phone=True)
+    tab.go(served.url)
+    tab.fill(".search input", "weir")
+    tab.until("document.querySelector('.row-hit .row-note')")
+    assert tab.run(
+        "(note => note.innerText === 'Sluices of the harbour' && "
+        "note.getBoundingClientRect().bottom <= note.closest('.row-title').getBoundingClientRect().bottom)"
+        "(document.querySelector('.row-hit .row-note'))"
+    )
+
+
+def test_the_list_says_in_words_what_a_session_asks_for(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    body = {"parts": [{"type": "text", "text": "[[read /etc/hostname]] [[text Read.]]"}]}
+    post(f"{served.url}/session/{made}/prompt_async", json=body).raise_for_status()
+    tab.go(served.url)
+    tab.shows("outside of the project: /etc/hostname")
+    post(f"{served.url}/session/{made}/abort").raise_for_status()
