@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from record_run import draw, on_terminal
 from rich.text import Text
 
-from turnkeeper.testing.glass import Glass
+from turnkeeper.testing.terminal_emulator import TerminalEmulator
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
@@ -106,9 +106,9 @@ class _Place:
         command = [sys.executable, "-m", "turnkeeper.cli.main", *words]
         output, code = on_terminal(command, self.project, self._environ)
         assert code in (0, 1), output
-        glass = Glass(WIDTH)
-        glass.feed(output)
-        return [line for line in glass.painted() if line.strip()]
+        emulator = TerminalEmulator(WIDTH)
+        emulator.feed(output)
+        return [line for line in emulator.painted() if line.strip()]
 
 
 if __name__ == "__main__":

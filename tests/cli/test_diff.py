@@ -54,6 +54,21 @@ def test_a_binary_file_is_taken_back_too(project: AttemptProject) -> None:
     assert (project.top / "logo.bin").read_bytes() == bytes(range(256))
 
 
+def test_text_that_is_not_utf_8_and_long_changes_are_taken_back_too(project: AttemptProject) -> None:
+    before = {"latin.txt": "caf\u00e9\nend\n".encode("latin-1"), "long.txt": LINES.encode() * 2000}
+    for name, content in before.items():
+        project.write(name, content)
+    project.commit()
+    after = bash(r"printf '\351t\351\n' >> latin.txt; printf '\344\n' > new.txt; sed -i 's/line/word/' long.txt")
+    session_id = asyncio.run(project.live([[after]]))
+    patch = shown(project, session_id).out.encode("utf-8", "surrogateescape")
+    project.git("apply", "--reverse", given=patch)
+    assert project.git("status", "--porcelain") == ""
+    assert {name: (project.top / name).read_bytes() for name in before} == before
+    project.git("apply", given=patch)
+    assert (project.top / "new.txt").read_bytes() == b"\xe4\n"
+
+
 def test_renames_and_binaries_are_named_as_such(project: AttemptProject) -> None:
     session_id = asyncio.run(project.live(FIRST, SECOND))
 

@@ -51,10 +51,23 @@ async def test_marks_of_the_index_hide_no_change(project: SnapshotProject) -> No
     assert await project.listed(await project.capture()) == {
         "assumed": b"2",
         "skipped": b"2",
-        "gone": b"1",  # It is not checked out, which is no deletion.
         "intended": b"2",
         "plain": b"1",
     }
+
+
+async def test_what_a_sparse_checkout_leaves_out_is_in_no_snapshot(project: SnapshotProject) -> None:
+    for name in ("kept/a", "left/a", "left/b"):
+        project.write(name, "1")
+    project.commit()
+    project.git("sparse-checkout", "set", "kept")
+    before = await project.capture()
+    assert await project.listed(before) == {"kept/a": b"1"}
+    project.write("left/a", "2")
+    after = await project.capture()
+    assert await project.listed(after) == {"kept/a": b"1", "left/a": b"2"}
+    (project.top / "left/a").unlink()
+    assert await project.capture() == before
 
 
 async def test_an_unfinished_merge_is_captured_as_on_the_disk(project: SnapshotProject) -> None:

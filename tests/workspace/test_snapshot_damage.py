@@ -300,3 +300,19 @@ async def test_a_directory_with_very_many_files_is_not_captured(
         f"no snapshot of {str(plain.top)!r}:"
         " it has more than 20,000 files that no repository tracks; ignore some in .gitignore"
     ]
+
+
+async def test_a_branch_with_very_many_other_files_is_captured(project: SnapshotProject) -> None:
+    shadow = await project.shadow()
+    project.commit()
+    before = await shadow.capture(SESSION)
+    project.git("checkout", "-q", "-b", "many")
+    (project.top / "many").mkdir()
+    for number in range(SNAPSHOT_NEW_FILES_MAX + 1):
+        (project.top / "many" / str(number)).touch()
+    project.commit()
+    project.write("new", "1")
+    after = await shadow.capture(SESSION)
+    assert before is not None
+    assert after is not None
+    assert len(await shadow.changed(before, after)) == SNAPSHOT_NEW_FILES_MAX + 2

@@ -109,6 +109,27 @@ async def test_captures_stay_within_the_quota_and_the_newest_are_kept(project: S
     fsck(project, shadow)
 
 
+async def test_packed_snapshots_make_room_and_the_newest_of_them_are_kept(project: SnapshotProject) -> None:
+    quota = 900 * KIB
+    config = Config(snapshot=SnapshotConfig(quota_bytes=quota))
+    shadow = await project.shadow(config)
+    trees = []
+    for number in range(10):
+        project.now += DAY // 24
+        project.write("data", random.Random(number).randbytes(50_000))
+        trees.append(await project.capture(config))
+    await shadow.collect()
+    assert {name.rpartition("/")[2] for name in refs(project, shadow)} == set(trees)
+    project.now += DAY // 24
+    project.write("more", random.Random(0.5).randbytes(250_000))
+    assert await shadow.capture(SESSION) is not None
+    assert snapshot_upkeep.disk_bytes(shadow.place.git_dir.parent) <= quota
+    kept = {name.rpartition("/")[2] for name in refs(project, shadow)}
+    assert [tree for tree in trees if tree in kept] == trees[-len(kept & set(trees)) :]
+    assert len(kept & set(trees)) >= 3
+    fsck(project, shadow)
+
+
 @pytest.mark.parametrize("collects", [False, True])
 async def test_a_session_with_a_pending_undo_keeps_its_snapshots_whatever_others_need(
     project: SnapshotProject, collects: bool

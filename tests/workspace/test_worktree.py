@@ -49,6 +49,19 @@ def changed(project: SnapshotProject) -> None:
     (project.top / "dangling").symlink_to("/nowhere/at/all")
 
 
+async def test_what_a_sparse_checkout_leaves_out_is_left_out_of_it_and_not_deleted(
+    project: SnapshotProject, tmp_path: Path
+) -> None:
+    project.git("sparse-checkout", "set", "other")
+    project.write("d/new.txt", "new\n")
+    project.git("add", "--sparse", "d/new.txt")
+    project.git("sparse-checkout", "reapply")
+    project.write("kept.txt", "changed\n")
+    async with new_worktree(await project.shadow(), await project.capture(), tmp_path / "w", project.environ):
+        assert contents(tmp_path / "w") == contents(project.top)
+    assert project.git("status", "--porcelain", at=tmp_path / "w") == " M kept.txt\n"
+
+
 @pytest.mark.parametrize("has_git", [True, False], ids=["repository", "no repository"])
 async def test_it_has_the_files_of_the_snapshot_and_no_others(tmp_path: Path, has_git: bool) -> None:
     project = SnapshotProject(tmp_path, has_git=has_git)

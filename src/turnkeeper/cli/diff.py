@@ -1,5 +1,6 @@
 """The command that shows what a session changed, and compares two moments of it."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -8,7 +9,8 @@ from turnkeeper.cli import names
 from turnkeeper.cli.change_lines import patch_lines, stat_lines
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, answer_items, note
+from turnkeeper.cli.output import answer, answer_items, note, write
+from turnkeeper.cli.screen import Screen
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -70,11 +72,16 @@ async def diff(
         options.require_store("a comparison of two moments")
     async with options.sessions(read_only=True) as tk:
         session_id = await names.session(tk, id)
-        found = await _changes(tk, session_id, message, from_, to)
+        is_patch = not (stat or options.json) and Screen.of(sys.stdout).width is None
+        found = await _changes(tk, session_id, message, from_, to, exact=is_patch)
         left = None if from_ is not None or to is not None else await _not_known(tk, session_id, message)
     render = stat_lines if stat else patch_lines
     empty = "No file was changed." if left is None else "No change is known."
-    answer_items(options, found, lambda screen: "\n".join(render(screen, found)), empty=empty, notKnown=left)
+    if is_patch and found:  # Bytes for git: of text what is not UTF-8 would be replaced.
+        lines = patch_lines(Screen.of(sys.stdout), found)
+        write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+    else:
+        answer_items(options, found, lambda screen: "\n".join(render(screen, found)), empty=empty, notKnown=left)
     if left is not None and not options.json:
         note(f"{left[0].upper()}{left[1:]}.")
     return REFUSED if left is not None and not found else OK
@@ -89,16 +96,25 @@ async def _compare(name: str, before: int, after: int, options: Options) -> None
 
 
 async def _changes(
-    tk: "Turnkeeper | Client", session_id: str, message: str | None, start: str | None, end: str | None
+    tk: "Turnkeeper | Client",
+    session_id: str,
+    message: str | None,
+    start: str | None,
+    end: str | None,
+    *,
+    exact: bool,
 ) -> "tuple[FileChange, ...]":
     message_id = await names.message(tk, session_id, message) if message is not None else None
     store = local_store(tk)
     if store is None:
         return await _served(tk, session_id, message_id)
     if start is None and end is None:
-        return await store.changes(session_id, message_id=message_id)
+        return await store.changes(session_id, message_id=message_id, exact=exact)
     return await store.changes(
-        session_id, start=await _moment(store, session_id, start), end=await _moment(store, session_id, end)
+        session_id,
+        start=await _moment(store, session_id, start),
+        end=await _moment(store, session_id, end),
+        exact=exact,
     )
 
 

@@ -47,7 +47,7 @@ class SnapshotReader:
         return found
 
     async def changes(
-        self, before: KnownTree, after: KnownTree, files: Sequence[str] | None = None
+        self, before: KnownTree, after: KnownTree, files: Sequence[str] | None = None, *, exact: bool = False
     ) -> tuple[FileChange, ...]:
         """The changes between two snapshots, of all files or of these. Raises NotFound if one is no longer kept."""
         repository = await self.repository(before.directory)
@@ -57,10 +57,12 @@ class SnapshotReader:
                 "same, so name two moments in one directory"
             )
         names = names_below(str(repository.root), files) if files is not None else None
-        return await tree_changes.changes(repository, before.tree, after.tree, names)
+        return await tree_changes.changes(repository, before.tree, after.tree, names, exact=exact)
 
 
-async def of_session(queries: Queries, reader: SnapshotReader, session_id: str) -> tuple[FileChange, ...]:
+async def of_session(
+    queries: Queries, reader: SnapshotReader, session_id: str, *, exact: bool = False
+) -> tuple[FileChange, ...]:
     """What a session changed, without what is undone; as it is, or as it was at the moment of the queries."""
     stored = await queries.diffs(session_id)
     session, first = await queries.session(session_id), (await queries.state(session_id)).first_patch
@@ -70,17 +72,19 @@ async def of_session(queries: Queries, reader: SnapshotReader, session_id: str) 
         return tuple(map(stored_change, stored))
     history = list(history_trees.in_force(await _history(queries, session_id), session.revert))
     begin = next((place for place, one in enumerate(history) if first and one.info.id == first.message_id), 0)
-    return await _shown(reader, history_trees.joined(history_trees.patches(history[begin:])), stored)
+    return await _shown(reader, history_trees.joined(history_trees.patches(history[begin:])), stored, exact)
 
 
-async def of_message(store: Store, reader: SnapshotReader, session_id: str, message_id: str) -> tuple[FileChange, ...]:
+async def of_message(
+    store: Store, reader: SnapshotReader, session_id: str, message_id: str, *, exact: bool = False
+) -> tuple[FileChange, ...]:
     """What the turns that answer a prompt changed, or what one turn changed."""
     asked = await store.queries.message(session_id, message_id)
     turns, stored = [asked], tuple[FileDiff, ...]()
     if isinstance(asked.info, UserMessage):
         turns = _answers(await _history(store.queries, session_id), message_id)
         stored = asked.info.summary.diffs if asked.info.summary is not None else ()
-    return await _shown(reader, history_trees.joined(history_trees.patches(turns)), stored)
+    return await _shown(reader, history_trees.joined(history_trees.patches(turns)), stored, exact)
 
 
 async def not_known(store: Store, session_id: str, message_id: str | None = None) -> str | None:
@@ -96,7 +100,13 @@ async def not_known(store: Store, session_id: str, message_id: str | None = None
 
 
 async def between(
-    store: Store, reader: SnapshotReader, session_id: str, start: Moment | None, end: Moment | None
+    store: Store,
+    reader: SnapshotReader,
+    session_id: str,
+    start: Moment | None,
+    end: Moment | None,
+    *,
+    exact: bool = False,
 ) -> tuple[FileChange, ...]:
     """What differs between the files at two moments: by default from the first snapshot to the newest one."""
     history = await _history(store.queries, session_id)
@@ -108,7 +118,7 @@ async def between(
         after = await tree_before(store, session_id, None)
     if not known:
         raise NotFound(f"session {session_id!r} has no snapshot of files; its turns called no tools, or took none")
-    return await reader.changes(before or known[0], after or known[0])
+    return await reader.changes(before or known[0], after or known[0], exact=exact)
 
 
 async def tree_at(store: Store, session_id: str, seq: int) -> KnownTree | None:
@@ -146,12 +156,14 @@ async def _tree_at(
     return history_trees.newest(one for one in history if one.info.seq < message.info.seq)
 
 
-async def _shown(reader: SnapshotReader, patch: TurnPatch | None, stored: Sequence[FileDiff]) -> tuple[FileChange, ...]:
+async def _shown(
+    reader: SnapshotReader, patch: TurnPatch | None, stored: Sequence[FileDiff], exact: bool
+) -> tuple[FileChange, ...]:
     """The changes from the snapshots, which tell renames; from what is stored if they are no longer kept."""
     if patch is None:
         return tuple(map(stored_change, stored))
     try:
-        return await reader.changes(patch.before, patch.after, patch.files)
+        return await reader.changes(patch.before, patch.after, patch.files, exact=exact)
     except (NotFound, Invalid):
         if not stored:
             raise

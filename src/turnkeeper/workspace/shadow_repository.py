@@ -231,7 +231,12 @@ class ShadowRepository:
             except GitFailed as error:
                 self._repair(shadow, error)
                 found = self._taken(shadow, protected, with_ignored)
-            _keep(self.place, session_id, found.tree, self._now())
+            except TooManyNames:
+                if self.place.source is None:
+                    raise
+                self._seed(shadow)  # Another branch may be checked out: its files are new, and tracked.
+                found = self._taken(shadow, protected, with_ignored)
+            snapshot_upkeep.keep(self.place, session_id, found.tree, self._now())
         return found
 
     def _taken(self, shadow: ShadowGit, protected: Collection[str] | None, with_ignored: bool) -> Captured:
@@ -323,7 +328,7 @@ class ShadowRepository:
         given = "".join(f"100644 blob {blob}\t{blob}\n" for blob in sorted(set(trees(*blobs)))).encode()
         with shadow.locked():
             tree = shadow.write("mktree", given=given).decode("ascii").strip()
-            _keep(self.place, session_id, tree, self._now())
+            snapshot_upkeep.keep(self.place, session_id, tree, self._now())
 
     def _forgotten(self, shadow: ShadowGit, session_id: str) -> None:
         if self.place.git_dir.exists():
@@ -366,17 +371,6 @@ class ShadowRepository:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
-
-
-def _keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:
-    """Protect a tree by a ref. The time of its file says when the session last captured it."""
-    folder = place.git_dir / REFS / session_name(session_id)
-    folder.mkdir(parents=True, exist_ok=True)
-    file, new = folder / tree, place.git_dir / "ref.new"
-    if not file.exists():
-        new.write_text(f"{tree}\n")
-        new.rename(file)  # A ref that a kill cut short would make git refuse the whole repository.
-    os.utime(file, (now / 1000, now / 1000))
 
 
 def _merged(shadow: ShadowGit, contents: Sequence[bytes]) -> bytes | None:

@@ -2,7 +2,8 @@
 
 A file that the project's repository stores as it is on the disk need not be read again. Left out are files that git
 changes on their way into that repository (filters, line ends, encodings), because a snapshot holds the bytes of the
-disk, and the commits of submodules, because nested repositories are projects of their own.
+disk, the commits of submodules, because nested repositories are projects of their own, and files that a sparse
+checkout leaves out, because they are not there.
 """
 
 import os
@@ -79,7 +80,7 @@ def seed(shadow: ShadowGit, found: SourceSettings) -> None:
     try:
         _copy(source.git_dir / "index", index)
         entries = list(_entries(shadow.read("ls-files", "-s", "-v", "-z")))
-        kept = [entry for entry in entries if entry.mode != b"160000"]
+        kept = [entry for entry in entries if entry.mode != b"160000" and not entry.is_skipped]
         gone = {entry.name for entry in entries} - {entry.name for entry in kept}
         gone |= _converted(shadow, kept, found)
         _update(shadow, gone, "--force-remove")
@@ -106,6 +107,11 @@ class _Entry(NamedTuple):
     mode: bytes
     blob: bytes
     name: bytes
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether git does not look at the disk for this file: it is outside of a sparse checkout."""
+        return self.tag in (b"S", b"s")
 
 
 def _entries(listing: bytes) -> Iterator[_Entry]:

@@ -20,6 +20,8 @@ _COLLECTED: Final = "collected"
 """The file that says when snapshots were last removed."""
 _CLAIMS_MS: Final = 24 * 3600 * 1000
 """How long it is known which session wrote a file."""
+_ROOM: Final = 8
+"""The share of the quota that is freed at once where packs are written anew, because that takes long."""
 STEPS: Final = 3
 """The steps of a removal: forget, pack, meet the quota."""
 
@@ -115,6 +117,17 @@ def collected_at(place: ShadowPlace) -> int | None:
         return None
 
 
+def keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:
+    """Protect a tree by a ref. The time of its file says when the session last captured it."""
+    folder = place.git_dir / REFS / session_name(session_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    file, new = folder / tree, place.git_dir / "ref.new"
+    if not file.exists():
+        new.write_text(f"{tree}\n")
+        new.rename(file)  # A ref that a kill cut short would make git refuse the whole repository.
+    os.utime(file, (now / 1000, now / 1000))
+
+
 def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: None) -> Removed:
     """Remove what is not kept, and pack the rest. If the files themselves are gone and nothing is kept, remove all.
 
@@ -148,8 +161,10 @@ def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: N
 
 
 def make_room(shadow: ShadowGit, policy: Policy) -> None:
-    """Remove idle and then old snapshots until the quota is met, without packing. The lock is held by the caller."""
+    """Remove idle and then old snapshots until the quota is met. Nothing is packed that was not; the caller locks."""
     _forget_idle(shadow.place, policy)
+    if any(_pack_folder(shadow).iterdir()):
+        policy = policy._replace(quota_bytes=policy.quota_bytes - policy.quota_bytes // _ROOM)
     _press(shadow, policy, policy.now - SNAPSHOT_PRESSED_GRACE_S * 1000, packs=False)
 
 
@@ -194,24 +209,41 @@ def _clear_damage(place: ShadowPlace) -> None:
 
 
 def _sweep(shadow: ShadowGit, until: float, *, packs: bool) -> None:
-    """Remove the objects that nothing needs and that are older than ``until``; put those that are needed in one pack.
+    """Remove the objects that nothing needs, of those that are not in a pack only what is older than ``until``.
 
-    The old packs go after the new one is there, so a kill loses nothing. Borrowed objects are not looked at.
+    ``packs`` puts all that are needed in one pack. Borrowed objects are not looked at.
     """
-    folder = shadow.place.stored / "pack"
-    old = list(folder.iterdir())
     needed = _needed(shadow)
     if packs:
-        given = b"".join(os.fsencode(one) + b"\n" for one in needed)
-        new = os.fsdecode(shadow.write("pack-objects", "-q", str(folder / "pack"), given=given).strip()) or None
-        # Without its index git does not look for a pack: it goes first.
-        for file in sorted(old, key=lambda file: file.suffix != ".idx"):
-            if new is None or new not in file.name:
-                file.unlink(missing_ok=True)
+        _pack(shadow, needed)
+    elif (packed := _packed(shadow)) - needed:
+        _pack(shadow, packed & needed)
     for file in _loose(shadow.place):
         is_needed = file.parent.name + file.name in needed
         if packs if is_needed else file.stat().st_mtime * 1000 < until:
             file.unlink()
+
+
+def _pack(shadow: ShadowGit, names: Collection[str]) -> None:
+    """Put these objects in one pack. The old packs go after the new one is there, so a kill loses nothing."""
+    folder = _pack_folder(shadow)
+    old = list(folder.iterdir())
+    given = b"".join(os.fsencode(one) + b"\n" for one in names)
+    new = os.fsdecode(shadow.write("pack-objects", "-q", str(folder / "pack"), given=given).strip()) or None
+    # Without its index git does not look for a pack: it goes first.
+    for file in sorted(old, key=lambda file: file.suffix != ".idx"):
+        if new is None or new not in file.name:
+            file.unlink(missing_ok=True)
+
+
+def _packed(shadow: ShadowGit) -> set[str]:
+    """The objects in packs."""
+    lists = (shadow.write("show-index", given=file.read_bytes()) for file in _pack_folder(shadow).glob("*.idx"))
+    return {line.split()[1].decode("ascii") for listing in lists for line in listing.splitlines()}
+
+
+def _pack_folder(shadow: ShadowGit) -> Path:
+    return shadow.place.stored / "pack"
 
 
 def _needed(shadow: ShadowGit) -> set[str]:

@@ -26,9 +26,18 @@ class _RawChange(NamedTuple):
 
 
 async def changes(
-    repository: ShadowRepository, before: str, after: str, names: Sequence[str] | None = None
+    repository: ShadowRepository,
+    before: str,
+    after: str,
+    names: Sequence[str] | None = None,
+    *,
+    exact: bool = False,
 ) -> tuple[FileChange, ...]:
-    """What differs between two trees, in all files or in these: git's text, with a few lines around each change."""
+    """What differs between two trees, in all files or in these: git's text, with a few lines around each change.
+
+    ``exact`` keeps every byte of that text, so that git can apply it: it is complete, however long it is, and what is
+    not UTF-8 is in it as surrogates.
+    """
     if names is not None and not names:
         return ()
     chosen = ["--", *names] if names is not None and len(names) <= _ARGUMENTS_MAX else []
@@ -41,10 +50,10 @@ async def changes(
         *chosen,
     )
     wanted = None if names is None else set(names)
-    return tuple(one for one in _read(output) if wanted is None or one.file in wanted)
+    return tuple(one for one in _read(output, exact) if wanted is None or one.file in wanted)
 
 
-def _read(output: bytes) -> tuple[FileChange, ...]:
+def _read(output: bytes, exact: bool) -> tuple[FileChange, ...]:
     """The changes of ``diff-tree -r -z -M --raw --numstat -p``. Names that are not UTF-8 are left out."""
     if not output:
         return ()
@@ -71,10 +80,16 @@ def _read(output: bytes) -> tuple[FileChange, ...]:
                 binary=added == b"-",
                 additions=0 if added == b"-" else int(added),
                 deletions=0 if deleted == b"-" else int(deleted),
-                patch=patch.decode("utf-8", "replace") if len(patch) <= DIFF_BYTES_MAX else "",
+                patch=_text(patch, exact),
             )
         )
     return tuple(found)
+
+
+def _text(patch: bytes, exact: bool) -> str:
+    if exact:
+        return patch.decode("utf-8", "surrogateescape")
+    return patch.decode("utf-8", "replace") if len(patch) <= DIFF_BYTES_MAX else ""
 
 
 class _Fields:

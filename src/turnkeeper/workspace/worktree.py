@@ -125,6 +125,15 @@ class _Worktree:
         if self._is_added:
             # The index is that of the commit, so that git shows what differs. Comparing files would run filters.
             self._run(work, "read-tree", "HEAD", at=self._target)
+            self._skip(work)
+
+    def _skip(self, work: GitWork) -> None:
+        """Mark the files that a sparse checkout of the project leaves out, or git would take them for deleted."""
+        listing = self._run(work, "ls-files", "-t", "-z").split(b"\0")
+        if skipped := {line[2:] for line in listing if line.startswith(b"S ")}:
+            known = self._run(work, "ls-files", "-z", at=self._target).split(b"\0")
+            given = b"".join(name + b"\0" for name in known if name in skipped)
+            self._run(work, "update-index", "-z", "--skip-worktree", "--stdin", at=self._target, given=given)
 
     def remove(self, work: GitWork) -> None:
         """Remove the directory, and what the repository knows of it."""
@@ -133,8 +142,8 @@ class _Worktree:
                 self._run(work, "worktree", "remove", "--force", "--force", str(self._target))
         shutil.rmtree(self._target, ignore_errors=True)
 
-    def _run(self, work: GitWork, *arguments: str, at: Path | None = None) -> None:
+    def _run(self, work: GitWork, *arguments: str, at: Path | None = None, given: bytes | None = None) -> bytes:
         source = self._shadow.source
         assert source is not None, "only a repository has worktrees"
-        with work.started(arguments, at or source.top, self._environ) as process:
-            work.finish(process)
+        with work.started(arguments, at or source.top, self._environ, has_input=given is not None) as process:
+            return work.finish(process, given)
