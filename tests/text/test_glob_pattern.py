@@ -17,7 +17,8 @@ PATHS = [
 PATTERNS = [
     "*.py", "**/*.py", "x/*.py", "x/**", "x/**/*.py", "**", "*", "**/a.py", "*.{ts,tsx}", "{a,b}.{py,ts}", "x/{y,z}/**",
     "[ab].py", "[!a].py", "[a-c].*", "?.py", "\\[k\\].md", "/a.py", "/x/*.py", "a,b.txt", "x/**/a.py", "**/y/**", "é*",
-    "x/*", "test_*.py", "x/y", "*y*/*", "{x,y}/**/*.py", "[[]k].md",
+    "x/*", "test_*.py", "x/y", "*y*/*", "{x,y}/**/*.py", "[[]k].md", "*a*.*p*", "**/**/a.py", "x/**/y/**/*.py",
+    "{a,{b,c}}.*", "x/**/**", "*{a,b}*", "**/?/a.py",
 ]  # fmt: skip
 
 
@@ -32,6 +33,26 @@ def test_a_glob_matches_the_files_that_ripgrep_lists_for_it(tree: Path, pattern:
 @pytest.mark.parametrize("pattern", ["[a", "{a,b", "[z-a]"])
 def test_a_glob_that_is_none_is_refused(pattern: str) -> None:
     with pytest.raises(Invalid, match=r"pattern"):
+        compile_glob(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("**/" * 2000 + "b", "a/" * 200 + "a"),
+        ("**/a/" * 200 + "b", "a/" * 200 + "a"),
+        ("*a" * 50 + "b", "a" * 255),
+        ("{a,aa}" * 8 + "b", "a" * 255),
+        ("*/" * 100 + "**/*a*a*a*a*a*a/**/b", "aaaaaaaaaaaaaaaaaaaa/" * 200 + "a"),
+    ],
+)
+def test_no_glob_takes_long_however_many_ways_there_are_to_match_it(pattern: str, path: str) -> None:
+    assert compile_glob(pattern).fullmatch(path) is None
+
+
+@pytest.mark.parametrize("pattern", ["{a,b}" * 20, "{a,{b,c}}" * 20, "{a," * 5000 + "}" * 5000, "a" * 100_001])
+def test_a_glob_that_stands_for_too_many_others_is_refused(pattern: str) -> None:
+    with pytest.raises(Invalid, match=r"too many"):
         compile_glob(pattern)
 
 

@@ -288,6 +288,28 @@ def test_what_is_not_understood_is_not_let_through_by_its_first_word(command: st
     assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
 
 
+@pytest.mark.parametrize(
+    ("command", "computed"),
+    [
+        ("a0=x;" + "".join(f"a{n + 1}=$a{n}$a{n};" for n in range(40)) + "cat $a40", "$a40"),
+        ("a0=x;" + "".join(f"a{n + 1}=$a{n};" for n in range(1000)) + "cat $a1000", "$a1000"),
+        ("cat " + "{" * 5000, "{" * 5000),
+        ("cat " + "{a,b}" * 2000, "{a,b}" * 2000),
+        ("env " * 1000 + "ls", ("env " * 1000 + "ls")),
+        ("poetry run " * 500 + "ls", "poetry run " * 500 + "ls"),
+    ],
+    ids=["doubled", "chained", "open braces", "braces", "prefixes", "runners"],
+)
+def test_a_text_that_would_take_long_to_understand_is_asked_about_as_it_is_written(command: str, computed: str) -> None:
+    assert command_ask(command).computed == (computed,)
+
+
+def test_commands_in_commands_in_commands_are_followed_only_so_far() -> None:
+    asked = command_ask("eval " * 2000 + "rm x")
+    assert isinstance(decide(rules(("*", "allow"), ("*rm *", "deny")), "bash", asked.patterns), Deny)
+    assert asked.computed
+
+
 def test_an_approved_command_is_not_asked_about_again() -> None:
     for command in ["git status -s && rm *", "case x in x) rm y;; esac", "git -C a* push", "FOO=* make x?"]:
         asked = command_ask(command)

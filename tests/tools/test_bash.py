@@ -30,6 +30,7 @@ async def test_a_command_gives_what_it_prints_on_both_streams_in_order(desk: Des
         ("echo a; exit 3", "a\n[exit code 3]"),
         ("false", "(no output)\n[exit code 1]"),
         ("kill -TERM $$", "(no output)\n[ended by SIGTERM]"),
+        ("kill -40 $$", "(no output)\n[ended by signal 40]"),
         ("no-such-command-here 2>/dev/null", "(no output)\n[exit code 127]"),
         ("cat", "(no output)"),
         ("test -t 0 || test -t 1 || echo none", "none"),
@@ -40,6 +41,12 @@ async def test_a_command_gives_what_it_prints_on_both_streams_in_order(desk: Des
 )
 async def test_an_output_tells_the_model_how_it_went(desk: Desk, command: str, expected: str) -> None:
     assert (await desk.run("bash", command=command)).output == expected
+
+
+async def test_a_command_that_is_too_long_to_be_run_is_refused_before_anybody_is_asked(desk: Desk) -> None:
+    with pytest.raises(ToolFailure, match=r"The command is longer than 131071 bytes. Write it to a file and run that."):
+        await desk.run("bash", command=f"echo {'a' * 131072}")
+    assert desk.asked == []
 
 
 async def test_a_command_runs_where_it_is_told(desk: Desk) -> None:
@@ -143,6 +150,16 @@ async def test_paths_outside_the_project_are_asked_for_first(desk: Desk, tmp_pat
     outside = [f"{tmp_path}/*", f"{tmp_path}/y/*"]
     assert desk.asked[0] == ("external_directory", outside, outside)
     assert desk.asked[1][0] == "bash"
+
+
+@pytest.mark.parametrize("word", ["l*/l*/l*/nothing", "l*/l*/l*"])
+async def test_a_wildcard_with_more_behind_it_than_can_be_looked_at_is_asked_about(desk: Desk, word: str) -> None:
+    for number in range(32):
+        os.symlink(".", desk.directory / f"l{number}")
+    desk.refuse("external_directory", action="ask")
+    with pytest.raises(Rejected):
+        await desk.run("bash", command=f"touch {word}")
+    assert desk.asked == [("external_directory", [word], [word.replace("*", "?")])]
 
 
 async def test_a_working_directory_outside_the_project_is_asked_for(desk: Desk, tmp_path: Path) -> None:

@@ -141,3 +141,9 @@ async def test_grep_of_a_file_asks_as_read_does(desk: Desk) -> None:
     desk.refuse("read", "*.env", "ask")
     with pytest.raises(Rejected):
         await desk.run("grep", pattern="PASSWORD", path=".env")
+
+
+async def test_a_pipe_is_not_searched_because_that_would_wait_for_somebody_to_write(desk: Desk) -> None:
+    os.mkfifo(desk.directory / "pipe")
+    with pytest.raises(ToolFailure, match=r"is not a regular file"):
+        await desk.run("grep", pattern="x", path="pipe")

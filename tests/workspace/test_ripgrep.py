@@ -24,3 +24,26 @@ async def test_a_search_stops_as_soon_as_it_has_enough(tmp_path: Path) -> None:
         (tmp_path / f"{n:02}").write_text("x\n" * 2000)
     found = await ripgrep.search("x", tmp_path, lambda path: path != "00", 3)
     assert [(match.path, match.line) for match in found] == [("01", 1), ("01", 2), ("01", 3)]
+
+
+async def test_of_a_line_of_megabytes_only_the_beginning_is_read_however_often_it_matches(tmp_path: Path) -> None:
+    (tmp_path / "bundle.js").write_text(f"first\n{'é' * 4_000_000}\nlast é\n")
+    found = await ripgrep.search("é", tmp_path, lambda path: True, 10)
+    assert [(match.line, match.text[:2000]) for match in found] == [(2, "é" * 2000), (3, "last é")]
+
+
+async def test_a_name_with_a_line_break_and_a_file_that_turns_out_to_be_binary_disturb_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"hit\n" * 50_000 + b"\0\nhit\n")
+    (tmp_path / "b\n.\nc").write_text("hit\r\n")
+    (tmp_path / "d: 1:hit").write_text("no\nhit:1:2\n")
+    found = await ripgrep.search("hit", tmp_path, lambda path: path != "a.bin", 10)
+    assert [(match.path, match.line, match.text) for match in found] == [
+        ("b\n.\nc", 1, "hit"),
+        ("d: 1:hit", 2, "hit:1:2"),
+    ]
+
+
+async def test_a_binary_file_is_searched_if_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"\0\nhit\n")
+    found = await ripgrep.search("hit", tmp_path, lambda path: True, 10, below="./a.bin")
+    assert [(match.path, match.line, match.text) for match in found] == [("a.bin", 2, "hit")]

@@ -82,7 +82,7 @@ EVERYDAY = {
     "nohup": ("nohup", "nohup true > n.log 2>&1; cat n.log"),
     "a background process and wait": ("", "sleep 0.01 > b.log & wait $! && cat b.log"),
     "here-documents and here-strings": ("", "cat > h <<'END'\na\nEND\ngrep a <<< $(cat h)"),
-    "process substitution": ("", "diff <(echo a) <(echo a) && echo x | tee >(cat > t) && cat t"),
+    "process substitution": ("", "diff <(echo a) <(echo a) && echo x > >(cat > t) && wait $! && cat t"),
     "a large here-document": ("", "x=$(seq 1 60000); cat <<END | tail -1\n$x\nEND"),
     "named pipes and unix sockets": (
         "python3",

@@ -88,7 +88,7 @@ NEAR: Final = (
     ),
     after(
         "login: credentials: credential: user/pass",
-        r"[a-z/]{3,14}(?: is|:) \S{1,40}?[/:](?P<v>[^\s/:\"'`<>]{4,60})(?=\s|$|[\"'`<,;])",
+        r"[a-z/]{3,14}(?: is|:) \S{1,40}?(?:[/:]| / )(?P<v>[^\s/:\"'`<>]{4,60})(?=\s|$|[\"'`<,;])",
         PASSWORD,
         is_chosen,
     ),
@@ -131,7 +131,11 @@ COMMANDS: Final = (
     after("mysql mariadb", r"[a-z]{4,12}\b[^\n]{0,500}?\s-p[\"']?(?P<v>[^\s\"'$]{4,})", PASSWORD, is_chosen),
     after("login mongo twine", rf"[a-z]{{3,12}}\b[^\n]{{0,300}}?\s-p[= ]?{_ARGUMENT}", PASSWORD, is_chosen),
     after("login~", r"login\s+\S{1,200}\s+password\s+(?P<v>\S{4,})", PASSWORD, is_chosen),
-    after("vault~login cargo~login", r"[a-z]{3,8} login\s+(?P<v>[\w.-]{20,})", TOKEN),
+    after("vault~login cargo~login", rf"[a-z]{{3,8}} login\s+{_ARGUMENT}", TOKEN),
+    after("ldap", rf"ldap[a-z]{{2,8}}\b[^\n]{{0,300}}?\s-w\s+{_ARGUMENT}", PASSWORD, is_value),
+    after("htpasswd~", rf"htpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+{_ARGUMENT}", PASSWORD, is_value),
+    after("--with-token --password-stdin", rf"--[a-z-]{{10,14}}\s+<<<\s*{_ARGUMENT}", PASSWORD, is_value),
+    after("requirepass~ masterauth~", rf"[a-z]{{10,11}}\s+{_ARGUMENT}", PASSWORD, is_chosen),
     after("netlify~ doctl~", rf"[a-z]{{3,12}}\b[^\n]{{0,300}}?\s(?:--auth|-t)[= ]{_ARGUMENT}", TOKEN),
     after("redis-cli", rf"redis-cli\b[^\n]{{0,300}}?\s-a\s+{_ARGUMENT}", PASSWORD, is_value),
     after("sqlcmd bcp~ zip~ 7z~", rf"[a-z0-9]{{2,12}}\b[^\n]{{0,300}}?\s-P\s*{_ARGUMENT}", PASSWORD, is_chosen),
@@ -186,7 +190,7 @@ FILES: Final = (
     ),
     after(
         "define( env(",
-        r"[a-z]{3,40}\(\s*'\w*(?:KEY|SALT|PASSWORD|PASS|SECRET|TOKEN)'\s*,\s*'(?P<v>[^'\n]{6,200})'",
+        r"[a-z]{3,40}\(\s*(['\"])\w*(?:KEY|SALT|PASSWORD|PASS|SECRET|TOKEN)\1\s*,\s*(['\"])(?P<v>[^'\"\n]{6,200})\2",
         PASSWORD,
         is_value,
     ),
@@ -222,15 +226,32 @@ _PHRASE: Final = r"(?P<v>[a-z]{3,8}(?: [a-z]{3,8}){11,23})"
 
 PROSE: Final = (
     Shape(
+        TOKEN,
+        ("the token ", "the secret ", "api key ", "access key ", "pass phrase "),
+        re.compile(
+            r"[a-z]{3,6} [a-z]{3,6} [(\"'`]{0,2}(?P<v>[^\s\"'`,;<>()\[\]{}=/\\]{9,80}[\w+])(?![\w(\[./=])", re.I
+        ),
+        lambda value: _is_mixed(value) and is_random(value) and value != value.lower() and value != value.upper(),
+    ),
+    Shape(
         PASSWORD,
-        ("password is ", "passwort ist ", "password was ", "passphrase is ", "password to "),
+        (
+            "password is ",
+            "password was ",
+            "password to ",
+            "passphrase is ",
+            "passwort ist ",
+            "passwort lautet ",
+            "kennwort ist ",
+            "kennwort lautet ",
+        ),
         re.compile(r"\w+ \w+:?\s+[\"'`]?(?P<v>[^\s\"'`,;<>]{4,}[^\s\"'`,;<>.])", re.I),
         lambda value: is_chosen(value) and not value.replace("-", "").isalpha(),
     ),
     Shape(
         TOKEN,
         ("key is ", "token is ", "secret is ", "key: ", "key 1: ", "key 2: ", "key 3: ", "codes: ", "code: "),
-        re.compile(r"[a-z]{3,6}(?: \d)?(?: is|:):?\s+[\"'`]?(?P<v>[\w+/=.-]{11,}[\w+/=])", re.I),
+        re.compile(r"[a-z]{3,6}(?: \d)?(?: is|:):?\s+[\"'`]?(?P<v>[^\s\"'`,;<>()]{11,}[\w+/=])", re.I),
         is_random,
     ),
     after(

@@ -143,8 +143,7 @@ def _find(rest: tuple[Word, ...]) -> Carried:
     place = 0
     while place < len(rest):
         if rest[place].value in ("-exec", "-execdir", "-ok", "-okdir"):
-            ends = [at for at in range(place + 1, len(rest)) if rest[at].value in (";", "+")]
-            end = ends[0] if ends else len(rest)
+            end = next((at for at in range(place + 1, len(rest)) if rest[at].value in (";", "+")), len(rest))
             commands += _one([_found_below(word, starts) for word in rest[place + 1 : end]])
             place = end
         elif rest[place].value == "-delete":

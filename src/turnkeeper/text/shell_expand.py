@@ -7,10 +7,14 @@ from math import prod
 from typing import Final, NamedTuple
 
 from turnkeeper.text.shell_script import Script, SimpleCommand
+from turnkeeper.text.shell_syntax import DEPTH_MAX, LENGTH_MAX
 from turnkeeper.text.shell_words import Piece, Word
 
 EXPANSIONS_MAX: Final = 64
 """Values of one word. A word with more of them counts as computed."""
+
+LOOKUPS_MAX: Final = 10_000
+"""Values of variables that are looked up for one text, each of which may name others. After them none is known."""
 
 _SPECIAL: Final = {"{": "\ue000", ",": "\ue001", "}": "\ue002", "*": "\ue003", "?": "\ue004", "[": "\ue005"}
 """Stand-ins for characters that mean nothing, because they were quoted."""
@@ -42,6 +46,7 @@ class Values:
     def __init__(self, script: Script, environ: Mapping[str, str]) -> None:
         self._script, self._environ = script, environ
         self._under_way: set[str] = set()
+        self._lookups = 0
         self._assigned: frozenset[str] = frozenset()
 
     def at(self, simple: SimpleCommand) -> "Values":
@@ -67,7 +72,12 @@ class Values:
         known = [choice for choice in choices if choice is not None]
         if len(known) < len(choices) or prod(map(len, known)) > EXPANSIONS_MAX:
             return None
-        found = [text for pieces in product(*known) for text in _braces("".join(pieces))]
+        if sum(max(map(len, choice), default=0) for choice in known) > LENGTH_MAX:
+            return None
+        joined = ["".join(pieces) for pieces in product(*known)]
+        if any(text.count("{") > EXPANSIONS_MAX for text in joined):
+            return None
+        found = [expanded for text in joined for expanded in _braces(text)]
         return found if len(found) <= EXPANSIONS_MAX else None
 
     def _choices(self, piece: Piece) -> list[str] | None:
@@ -97,9 +107,13 @@ class Values:
             if name != "PWD" and name not in self._environ:
                 return None
             found.append("." if name == "PWD" else self._environ[name].translate(_TO_SPECIAL))
+        words = variables.get(name, ())
+        self._lookups += 1 + len(words)
+        if self._lookups > LOOKUPS_MAX or len(self._under_way) > DEPTH_MAX:
+            return None
         self._under_way.add(name)
         try:
-            for word in variables.get(name, ()):
+            for word in words:
                 values = self._raw(word)
                 if values is None:
                     return None
@@ -152,7 +166,7 @@ def _plain(text: str) -> str:
 
 def _braces(text: str) -> list[str]:
     """``a{b,c}`` as ``ab`` and ``ac``. A brace without a comma stands for itself."""
-    for start in (at for at, character in enumerate(text) if character == "{"):
+    for start in (brace.start() for brace in re.finditer("{", text)):
         depth, commas = 0, [start]
         for at in range(start, len(text)):
             depth += {"{": 1, "}": -1}.get(text[at], 0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from turnkeeper.text.shell_carried import carried, program, subscript_commands
 from turnkeeper.text.shell_pieces import WORDS, CommandPieces
 from turnkeeper.text.shell_script import CHANGING_DIRECTORY, Script, SimpleCommand, Target
-from turnkeeper.text.shell_syntax import DEPTH_MAX, NotUnderstood, adjacent, parents, syntax_tree
+from turnkeeper.text.shell_syntax import DEPTH_MAX, LENGTH_MAX, NotUnderstood, adjacent, parents, syntax_tree
 from turnkeeper.text.shell_tables import SHELLS
 from turnkeeper.text.shell_words import HOME, SOMETHING, Word, literal_word, read_word
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 DIRECTORIES_MAX: Final = 32
 """Ways through the changes of directory in one text. With more of them it is not understood."""
+
+INNER_LENGTH_MAX: Final = LENGTH_MAX // 2
+"""Characters of all texts inside a text. One in another in a third is counted for each of them, as it is read."""
 
 # Statements that only hold other statements and words.
 _CONTAINER_NAMES: Final = (
@@ -74,6 +77,7 @@ class _Shared:
     """What is collected from a text and from the texts inside it."""
 
     def __init__(self) -> None:
+        self.inner_length = 0
         self.found: list[SimpleCommand] = []
         self.variables: dict[str, list[Word]] = {}
         self.functions: set[str] = set()
@@ -93,7 +97,8 @@ class _Walk:
     """
 
     def __init__(self, text: str, shared: _Shared, depth: int, where: frozenset[tuple[Word, ...]]) -> None:
-        if depth > DEPTH_MAX:
+        shared.inner_length += len(text) if depth else 0
+        if depth > DEPTH_MAX or shared.inner_length > INNER_LENGTH_MAX:
             raise NotUnderstood
         self.root, self.source = syntax_tree(text)
         self.shared, self.depth, self.where = shared, depth, where
@@ -201,14 +206,17 @@ class _Walk:
             self.statement(statement, 1)
         return succeeded
 
-    def run_by(self, simple: SimpleCommand, input: str | None = None) -> frozenset[tuple[Word, ...]]:
+    def run_by(self, simple: SimpleCommand, input: str | None = None, *, depth: int = 0) -> frozenset[tuple[Word, ...]]:
         """Collect a command and what it runs; where the shell then is if it succeeded."""
+        if depth > DEPTH_MAX:
+            raise NotUnderstood
         runs = carried(simple.words)
         is_shell = program(simple.words) in SHELLS or program(simple.words) in ("source", ".", "at", "batch")
         is_known = runs.runs_input and is_shell and input is not None
         self.add(simple._replace(runs_input=runs.runs_input and not is_known, is_opaque=bool(runs.computed)))
         for words in runs.commands:
-            self.run_by(SimpleCommand(" ".join(word.source for word in words if word.source), words))
+            source = " ".join(word.source for word in words if word.source)
+            self.run_by(SimpleCommand(source, words), depth=depth + 1)
         if runs.removed:
             source = " ".join(word.source for word in runs.removed)
             self.add(SimpleCommand(source, runs.removed, is_opaque=True))

@@ -48,6 +48,7 @@ VENDOR_SHAPES: Final = (
     vendor("tskey-", r"[a-z]+-[A-Za-z0-9-]{16,}"),
     vendors("sq0 eaaa", r"(?:sq0[a-z]{3}-[\w-]{22,}|EAAA[\w-]{56,})"),
     vendor("eyJ", r"[A-Za-z0-9_-]{8,}\.(?:eyJ)?[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*", TOKEN),
+    vendor("v1.0-", r"[a-f0-9]{24}-[a-f0-9]{100,}"),
     vendor("PMAK-", r"[a-f0-9]{24}-[a-f0-9]{30,}"),
     vendors("fo1_ fm1_ fm1r_ fm2_", r"f(?:o1|m1|m1r|m2)_[A-Za-z0-9+/=_-]{30,}"),
     vendor("CFPAT-", r"[\w-]{30,}"),

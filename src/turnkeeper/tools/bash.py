@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,11 +14,17 @@ from anyio import to_thread
 from msgspec import Meta
 
 from turnkeeper.core import flags
-from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, KILL_GRACE_S, PROGRESS_CHARS_MAX
+from turnkeeper.core.limits import (
+    COMMAND_BYTES_MAX,
+    COMMAND_TIMEOUT_MAX_S,
+    COMMAND_TIMEOUT_S,
+    KILL_GRACE_S,
+    PROGRESS_CHARS_MAX,
+)
 from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note, temporary_of
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.text.shell_rules import command_ask
-from turnkeeper.tools.reach import located, outside, shell_places
+from turnkeeper.text.shell_rules import CommandAsk, command_ask
+from turnkeeper.tools.reach import ShellPlaces, located, outside, shell_places
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.tools.wanted import Wanted, ask_all
 from turnkeeper.workspace import shell
@@ -53,6 +60,8 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     """Run the command once it is allowed."""
     if not arguments.command.strip():
         raise ToolFailure("The command is empty.")
+    if len(os.fsencode(arguments.command)) > COMMAND_BYTES_MAX:
+        raise ToolFailure(f"The command is longer than {COMMAND_BYTES_MAX} bytes. Write it to a file and run that.")
     directory = located(arguments.workdir or ".", context)
     granted = GrantedDirectories(context)
     confined = await to_thread.run_sync(context.confine)
@@ -154,14 +163,13 @@ async def _wanted(
 ) -> list[Wanted]:
     """What the command needs: what lies outside, the files that are written, the commands, and to leave the sandbox."""
     command = arguments.command
-    asked = command_ask(command, context.environ)
-    places = await to_thread.run_sync(shell_places, asked, directory, context)
+    asked, places = await to_thread.run_sync(_examined, command, directory, context)
     metadata: dict[str, object] = {
         "command": command,
         "directories": [str(place) for place in places.outside],
         "patterns": list(asked.patterns),
     }
-    wanted = outside(places.outside, metadata, unknown=asked.computed)
+    wanted = outside(places.outside, metadata, unknown=[*asked.computed, *places.unknown])
     if places.edited:
         wanted.append(Wanted("edit", places.edited, ["*"], metadata))
     if asked.patterns:
@@ -171,19 +179,31 @@ async def _wanted(
     return wanted
 
 
+def _examined(command: str, directory: Path, context: ToolContext) -> tuple[CommandAsk, ShellPlaces]:
+    asked = command_ask(command, context.environ)
+    return asked, shell_places(asked, directory, context)
+
+
 def said(ran: Ran, timeout_s: float) -> str:
     """What came of a command, as the model reads it."""
     notes = []
     if ran.exit_code is None:
         notes.append(f"[stopped after {timeout_s:g} s, with everything it started; a longer timeout may help]")
     elif ran.exit_code < 0:
-        notes.append(f"[ended by {signal.Signals(-ran.exit_code).name}]")
+        notes.append(f"[ended by {_signal_name(-ran.exit_code)}]")
     elif ran.exit_code > 0:
         notes.append(f"[exit code {ran.exit_code}]")
     if ran.is_held:
         notes.append("[something it started is still running; its further output is lost]")
     output = ran.output.rstrip("\n") if ran.output.strip() else "(no output)"
     return "\n".join([output, *notes])
+
+
+def _signal_name(number: int) -> str:
+    # Of the real-time signals only the first and the last have a name.
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
 
 
 BASH: Final = Tool(

@@ -213,7 +213,8 @@ def _signature(function: Function, name: str) -> _Signature:
         parameters = msgspec.defstruct(f"{name.title()}Arguments", fields, frozen=True, kw_only=True, rename=wire_name)
         msgspec.json.schema(parameters)
     except TypeError as error:
-        raise Invalid(f"the parameters of the tool {name!r} cannot be described: {error}") from error
+        reason = str(error).splitlines()[-1]  # The lines before are about arguments of msgspec.
+        raise Invalid(f"the parameters of the tool {name!r} cannot be described: {reason}") from error
     return _Signature(parameters, context)
 
 

@@ -36,7 +36,8 @@ async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
     await context.ask("grep", [arguments.pattern], always=["*"], metadata=metadata)
     if not place.exists():
         raise ToolFailure(f"{str(place)!r} does not exist.")
-    if place.is_file():
+    if not place.is_dir():
+        files.require_regular(place)
         await context.ask("read", patterns(place, context), always=["*"], metadata={**metadata, "filepath": str(place)})
     directory, below = (place, "./") if place.is_dir() else (place.parent, f"./{place.name}")
     include = arguments.include

