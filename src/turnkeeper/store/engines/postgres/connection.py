@@ -20,13 +20,13 @@ Cursor = psycopg.Cursor[tuple[Any, ...]]
 STATEMENT_TIMEOUT_S: Final = 60.0
 """Seconds that one statement may take."""
 LOCK_TIMEOUT_S: Final = 10.0
-"""Seconds that a statement waits for the lock of another process."""
+"""Seconds that a call waits for the lock of another process."""
 RECONNECT_S: Final = 15.0
 """Seconds during which a call connects again after the connection was lost: a restart or a failover."""
 OUTCOME_S: Final = 60.0
 """Seconds during which the outcome of a commit is looked up whose acknowledgement was lost."""
-IDLE_TRANSACTION_S: Final = 20.0
-"""Seconds after which the server ends a transaction that says nothing: its host is gone. Below OUTCOME_S."""
+SILENCE_S: Final = 5.0
+"""Seconds after which a host that says nothing in the middle of a transaction loses it. Below a lease and OUTCOME_S."""
 PAUSE_FIRST_S: Final = 0.05
 PAUSE_MAX_S: Final = 0.5
 
@@ -204,11 +204,6 @@ def disconnect(connection: Connection) -> None:
 def _is_worth_logging(record: logging.LogRecord) -> bool:
     """Whether a record of the driver says what no exception does: of a lost connection it logs each step that fails."""
     return not str(record.msg).startswith("error ignored")
-
-
-def limits_transactions(connection: Connection) -> bool:
-    """Whether the server has a limit for whole transactions: Postgres has it since version 17."""
-    return connection.info.server_version >= 170_000
 
 
 def milliseconds(seconds: float) -> str:

@@ -13,9 +13,9 @@ from turnkeeper.store.engines.jobs import Append, Removal
 from turnkeeper.store.engines.postgres import address, documents, entries, live
 from turnkeeper.store.engines.postgres import words as word_index
 from turnkeeper.store.engines.postgres.connection import (
-    IDLE_TRANSACTION_S,
     OUTCOME_S,
     RECONNECT_S,
+    SILENCE_S,
     STATEMENT_TIMEOUT_S,
     Connection,
     Database,
@@ -59,14 +59,14 @@ class PostgresEngine:
         statement_timeout_s: float = STATEMENT_TIMEOUT_S,
         reconnect_s: float = RECONNECT_S,
         outcome_s: float = OUTCOME_S,
-        silence_s: float = IDLE_TRANSACTION_S,
+        silence_s: float = SILENCE_S,
         crash: Callable[[str], None] = crash_point,
     ) -> "PostgresEngine":
         """Open the store at this address, or create its tables. Raises ValueError for a wrong address.
 
         The server ends a statement after ``statement_timeout_s``. If the connection is lost, a call connects again for
-        at most ``reconnect_s``; the outcome of a commit is looked up for at most ``outcome_s``. The transaction of a
-        host that was stopped in the middle of it is ended after ``silence_s``.
+        at most ``reconnect_s``; the outcome of a commit is looked up for at most ``outcome_s``. A host that
+        says nothing for ``silence_s`` in the middle of a transaction loses it, at the latest to another one that waits.
         """
         database = Database(
             address.parse(url),

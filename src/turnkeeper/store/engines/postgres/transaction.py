@@ -6,15 +6,24 @@ locked rows say.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import psycopg
 
 from turnkeeper.store.engine import EngineError, LogConflict
 from turnkeeper.store.engines.jobs import Append, Job, Removal
 from turnkeeper.store.engines.postgres import documents, entries, words
-from turnkeeper.store.engines.postgres.connection import Connection, Cursor, Database, limits_transactions
+from turnkeeper.store.engines.postgres.connection import Connection, Cursor, Database
 from turnkeeper.store.engines.postgres.entries import LogHead
 from turnkeeper.store.engines.postgres.schema import lock_number
+
+# Every write of a store holds its removal lock, so no transaction of another program is ended.
+_END_SILENT: Final = (
+    "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+    " WHERE locktype = 'advisory' AND database = datid AND datname = current_database() AND usename = current_user"
+    " AND (classid::bigint << 32) | objid::bigint = %s AND objsubid = 1"
+    " AND wait_event_type = 'Client' AND clock_timestamp() - state_change > make_interval(secs => %s)"
+)
 
 
 class LogVanished(Exception):
@@ -53,6 +62,15 @@ class Transaction:
         ).fetchone()
         return row is not None and row[0] == self._token
 
+    def end_silent(self, connection: Connection, silence_s: float) -> None:
+        """End writes of this store whose hosts were stopped: they hold locks, and the server waits for their word.
+
+        The server's limit for idle transactions is not enough. It counts from an answer that says "ready", and a driver
+        that leaves a pipeline may send more after asking for that answer, which stops the count; in the middle of a
+        pipeline it does not begin. A host that was only slow writes again.
+        """
+        connection.execute(_END_SILENT, (self._removal_lock, silence_s))
+
     def written_logs(self) -> list[str]:
         """The logs that other processes should look at."""
         names: dict[str, None] = {}
@@ -87,8 +105,6 @@ class Transaction:
     def _lock(self, connection: Connection) -> None:
         # A removal deletes what nothing refers to any more, so nobody may add a reference meanwhile.
         if any(isinstance(job, Removal) for job in self._jobs):
-            if limits_transactions(connection):
-                connection.execute("SELECT set_config('transaction_timeout', '0', true)")  # It may take long.
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._removal_lock,))
         else:
             connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (self._removal_lock,))

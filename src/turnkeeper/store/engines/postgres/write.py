@@ -7,6 +7,7 @@ that, the outcome is looked up and nothing is repeated that was done.
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from os import urandom
 from typing import Final
 
@@ -16,11 +17,11 @@ from psycopg import errors
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.engines.jobs import Append, Call, Job, Removal
 from turnkeeper.store.engines.postgres.connection import (
+    LOCK_TIMEOUT_S,
     Connection,
     Database,
     disconnect,
     is_lost,
-    limits_transactions,
     milliseconds,
 )
 from turnkeeper.store.engines.postgres.news import tell
@@ -32,6 +33,8 @@ GROUP_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of the jobs in one transaction, unless one alone has more."""
 TELL_S: Final = 0.02
 """Seconds between two messages to other processes: each takes as long as a group of appends waits for the server."""
+LOCK_LOOK_S: Final = 2.0
+"""Seconds that a write waits for a lock before it looks whether the holder still says something."""
 TRIES_MAX: Final = 8
 """Tries of a transaction that the server ends because of others, such as for a deadlock."""
 
@@ -78,6 +81,7 @@ class WriteConnection:
         Any other error is raised and concerns all jobs, none of which is done then; but see OutcomeUnknown.
         """
         patience = self._database.patience(self._database.reconnect_s)
+        locked = self._database.patience(LOCK_TIMEOUT_S)
         tries = 0
         while True:
             transaction = Transaction(self._database, jobs, self._writer, urandom(16))
@@ -90,9 +94,12 @@ class WriteConnection:
                 lost, tries = is_lost(error), tries + 1
                 self._lose() if lost else self.roll_back()
                 if not (lost and transaction.is_committing and self._was_committed(transaction, error)):
-                    if not lost and (tries == TRIES_MAX or not isinstance(error, _AGAIN)):
-                        raise
-                    if lost and not patience.pause():
+                    if isinstance(error, errors.LockNotAvailable):
+                        self._end_silent(transaction)
+                        again = locked.pause()
+                    else:
+                        again = patience.pause() if lost else tries < TRIES_MAX and isinstance(error, _AGAIN)
+                    if not again:
                         raise
                     continue
             self._is_lost = False
@@ -108,8 +115,17 @@ class WriteConnection:
             except psycopg.Error as error:
                 self.roll_back()
                 # A lock is held by the transaction in question, as long as the server has not noticed the loss.
-                if not (is_lost(error) or isinstance(error, errors.LockNotAvailable)) or not patience.pause():
+                if isinstance(error, errors.LockNotAvailable):
+                    self._end_silent(transaction)
+                elif not is_lost(error):
                     raise self._database.unknown(lost) from error
+                if not patience.pause():
+                    raise self._database.unknown(lost) from error
+
+    def _end_silent(self, transaction: Transaction) -> None:
+        """End those who hold locks and say nothing. If it fails, the next try finds out why."""
+        with suppress(psycopg.Error):
+            transaction.end_silent(self._connect(), self._database.silence_s)
 
     def failure(self, error: Exception) -> Exception:
         """What callers are told of an error."""
@@ -172,10 +188,7 @@ class WriteConnection:
     def _connect(self) -> Connection:
         if self._connection is None:
             self._connection = self._database.connect()
-            if limits_transactions(self._connection):
-                # The limit of an idle transaction is not enough: the server forgets it after some ends of a pipeline.
-                limit = milliseconds(self._database.silence_s)
-                self._connection.execute("SELECT set_config('transaction_timeout', %s, false)", (limit,))
+            self._connection.execute("SELECT set_config('lock_timeout', %s, false)", (milliseconds(LOCK_LOOK_S),))
         return self._connection
 
 
