@@ -13,10 +13,10 @@ from bench.measure import Figure, ms
 from turnkeeper.app import look, open_store
 from turnkeeper.core.labels import ANY_HOST
 from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.heart import Heart
 from turnkeeper.run.host import Host
 from turnkeeper.run.job_wakes import new_wakes
-from turnkeeper.run.ownership import new_heart
+from turnkeeper.run.lease_keeper import LeaseKeeper
+from turnkeeper.run.ownership import new_lease_keeper
 from turnkeeper.run.settings import Settings
 from turnkeeper.run.wakes import StoredWakes, Wakes
 from turnkeeper.run.worker import Worker
@@ -93,10 +93,10 @@ async def _work(url: str, kind: str) -> None:
 
     async with open_store(url) as tk:
         assert tk.group is not None
-        heart: Heart = new_heart(
+        lease_keeper: LeaseKeeper = new_lease_keeper(
             tk.store, tk.group, Settings(), stop=nothing, interrupt=nothing, wake=lambda session_id: None
         )
-        worker = Worker(_wakes(tk.store, kind), heart, run, 8)
+        worker = Worker(_wakes(tk.store, kind), lease_keeper, run, 8)
         tk.group.start_soon(worker.work)
         await anyio.sleep(1)
         print(READY, flush=True)

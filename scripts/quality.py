@@ -24,7 +24,7 @@ PAGE = ROOT / "docs/quality.md"
 FUNCTION_MAX = 60
 WALK = (
     *("sessions/prompt", "store/journal", "run/coordinator", "run/drain", "core/next_action"),
-    *("run/prepare", "run/boundary", "run/turn", "run/settle", "run/pen"),
+    *("run/prepare", "run/boundary", "run/turn", "run/settle", "run/fenced_writer"),
 )
 """The modules that ARCHITECTURE lists as the walk of one prompt."""
 

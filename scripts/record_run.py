@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from turnkeeper.testing.glass import Glass
+from turnkeeper.testing.terminal_emulator import TerminalEmulator
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGE = ROOT / "docs/images/run.svg"
@@ -53,10 +53,10 @@ def main() -> int:
     environment = {**os.environ, "COLUMNS": str(WIDTH), "LINES": "50", "TERM": "xterm-256color"}
     output, code = on_terminal([sys.executable, str(ROOT / "scripts/demo.py")], ROOT, environment)
     assert code == 0, output
-    glass = Glass(WIDTH)
-    glass.feed(output)
-    start = next(number for number, line in enumerate(glass.lines) if line.startswith(FIRST))
-    draw(IMAGE, glass.painted()[start:-2], width=WIDTH, title="make run")
+    emulator = TerminalEmulator(WIDTH)
+    emulator.feed(output)
+    start = next(number for number, line in enumerate(emulator.lines) if line.startswith(FIRST))
+    draw(IMAGE, emulator.painted()[start:-2], width=WIDTH, title="make run")
     return 0
 
 

@@ -167,7 +167,7 @@ def python_page() -> str:
         + METHODS
         + "".join(methods(kind, "tk") for kind in kinds)
         + VALUES
-        + "".join(map(value, values.values()))
+        + "".join(value(name, one) for name, one in values.items())
         + reader(PastSession)
         + NOTIFICATIONS_OF_PYTHON
         + "".join(notification_row(one) for one in notifications.values())
@@ -205,7 +205,7 @@ def meaning(name: str, thing: object) -> str:
     if isinstance(thing, type):
         return said(thing).partition(". ")[0].rstrip(".").replace("|", "\\|") + "."
     if isinstance(thing, UnionType):
-        return "One of " + ", ".join(f"`{one.__name__}`" for one in get_args(thing)) + "."
+        return "One of " + ", ".join(f"`{public_name(one)}`" for one in get_args(thing)) + "."
     return ALIASES[name]
 
 
@@ -217,17 +217,23 @@ def reader(kind: type) -> str:
     return f"\n### `{kind.__name__}`\n\n`{kind.__module__}`. {said(kind)}\n\n| Method | Answer |\n|---|---|\n{rows}"
 
 
-def value(kind: type) -> str:
+def public_name(kind: type) -> str:
+    """The name of a class in ``turnkeeper``, which need not be its own."""
+    return next((name for name in turnkeeper.__all__ if getattr(turnkeeper, name) is kind), kind.__name__)
+
+
+def value(public: str, kind: type) -> str:
     """What a value of Python holds, under the names of Python."""
     hints = {name: hint for base in reversed(kind.__mro__) for name, hint in inspect.get_annotations(base).items()}
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    kinds = {turnkeeper.Status: "`Status`"}  # Its classes have other names there.
     rows = "".join(
-        f"| `{name}`{'' if fields[name].required else '?'} | {plainly(words(hint))} |\n"
+        f"| `{name}`{'' if fields[name].required else '?'} | {kinds.get(hint) or plainly(words(hint))} |\n"
         for name, hint in hints.items()
         if name in fields
     )
     table = f"\n| Field | Type |\n|---|---|\n{rows}" if rows else ""
-    return f"\n### `{kind.__name__}`\n\n{said(kind)}\n{table}"
+    return f"\n### `{public}`\n\n{said(kind)}\n{table}"
 
 
 def client_page() -> str:

@@ -182,7 +182,9 @@ async def test_a_prompt_with_an_id_is_asked_once(opened: Any) -> None:
         first = await tk.ask("Wind?", id="the wind")
         assert await tk.ask("Wind?", id="the wind") == first
         assert len(model.requests) == 1
-        with pytest.raises(Conflict, match="other content"):
+        with pytest.raises(
+            Conflict, match=r"^the prompt with the id 'the wind': .*with other content; choose another id"
+        ):
             await tk.ask("Tide?", id="the wind")
 
 

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -31,6 +31,17 @@ WRONG: dict[str, dict[str, Any]] = {
     "a tool without a docstring": {"tools": [lambda: "x"]},
     "an agent that is text": {"agents": ["reviewer"]},
     "an agent with a wrong model": {"agents": [Agent("reviewer", model="claude")]},
+    "an agent whose name is no text": {"agents": [Agent(cast(Any, 3))]},
+    "an agent without a name": {"agents": [Agent("")]},
+    "a child that is text": {"agents": [Agent("lead", children=cast(Any, ["reviewer"]))]},
+    "children that are no list": {"agents": [Agent("lead", children=cast(Any, 3))]},
+    "children and a rule that says whom to call": {
+        "agents": [Agent("lead", permission={"task": {"scout": "ask"}}, children=[Agent("scout")])]
+    },
+    "two agents of one name": {"agents": [Agent("reviewer", "One."), Agent("reviewer", "Two.")]},
+    "a child of the name of another agent": {
+        "agents": [Agent("reviewer"), Agent("lead", children=[Agent("reviewer", "Two.")])]
+    },
 }
 
 
@@ -124,6 +135,28 @@ def test_an_agent_with_children_is_the_configuration_of_all() -> None:
             },
         }
     }
+
+
+def test_a_rule_for_tasks_holds_for_the_children() -> None:
+    lead = Agent("lead", permission={"task": "ask"}, children=[Agent("scout")])
+    settings = cast(Any, lead.configuration())
+    assert settings["agent"]["lead"]["permission"] == {"task": {"*": "deny", "scout": "ask"}}
+
+
+async def test_an_agent_can_be_the_child_of_several_and_answer_itself(opened: Any) -> None:
+    scout = Agent("scout", "You look.")
+    leads = [Agent(name, children=[scout]) for name in ("lead", "other")]
+    model = Scripted().says("I see.")
+    async with opened(model, config=CONFIG, agents=[scout, *leads]) as tk:
+        assert (await tk.ask("Look.", agent="scout")).text == "I see."
+    assert "You look." in model.requests[0].system[0]
+
+
+async def test_a_wrong_agent_is_refused_when_it_is_asked(opened: Any) -> None:
+    async with opened(Scripted().says("Hi."), config=CONFIG) as tk:
+        with pytest.raises(Invalid, match="the children of the agent 'lead' are a list of Agents, not \\['scout'\\]"):
+            await tk.ask("Look.", agent=Agent("lead", children=cast(Any, ["scout"])))
+        assert (await tk.ask("Hi")).text == "Hi."
 
 
 async def test_a_model_is_named_by_one_text_everywhere(opened: Any) -> None:

@@ -1,6 +1,7 @@
 """Everything public is in ``turnkeeper``, and importing that loads nothing of it."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,12 @@ def test_every_public_name_can_be_loaded() -> None:
     for name in turnkeeper.__all__:
         assert getattr(turnkeeper, name) is not None
     assert set(turnkeeper.__all__) <= set(dir(turnkeeper))
+
+
+def test_every_value_on_the_reference_page_is_public_under_that_name() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/python.md").read_text("utf-8")
+    values = page.partition("\n## Values\n")[2].partition("\n## Notifications\n")[0]
+    assert set(re.findall(r"^### `(\w+)`$", values, re.MULTILINE)) <= set(turnkeeper.__all__)
 
 
 def test_a_misspelt_name_is_an_error_for_the_type_checker_too() -> None:

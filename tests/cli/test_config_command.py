@@ -11,6 +11,9 @@ import pytest
 from web_site import Page, site
 from workshop import Shop
 
+from turnkeeper.cli.config_edit import SCAFFOLD
+from turnkeeper.core.setting_checks import sifted
+from turnkeeper.text import jsonc
 from turnkeeper.workspace import auth
 from turnkeeper.workspace.auth import WellKnown
 
@@ -117,6 +120,15 @@ def test_an_explanation_says_what_trust_has_to_do_with_it(shop: Shop) -> None:
     (shop.project / "turnkeeper.json").write_text('{"model": "a/c"}')
     [said] = json.loads(shop.process("config", "explain", "model", "--json", TURNKEEPER_TRUST="0").stdout)["said"]
     assert (said["fate"], "changed since the project was trusted" in said["note"]) == ("left out", True)
+
+
+def test_every_key_that_is_shown_is_explained(shop: Shop, own: Path) -> None:
+    own.write_text('instructions = ["a.md", "b.md"]\nprovider.x.models."m-1.5".name = "M"\n')
+    shown = json.loads(shop.process("config", "show", "--origin", "--json").stdout)["origins"]
+    keys = [one["key"] for one in shown]
+    assert keys == ["instructions.0", "instructions.1", "provider.x.models.m-1.5.name"]
+    explained = [json.loads(shop.process("config", "explain", key, "--json").stdout)["key"] for key in keys]
+    assert explained == ["instructions", "instructions", "provider.x.models.m-1.5.name"]
 
 
 def test_a_key_that_nobody_sets_is_explained_by_its_default(shop: Shop) -> None:
@@ -393,3 +405,10 @@ async def test_what_hosts_publish_is_fetched_on_request_only(shop: Shop) -> None
         refused = await process("config", "fetch")
         assert (refused.returncode, "has no settings" in refused.stderr) == (1, True)
         assert json.loads((await process("config", "show")).stdout)["model"] == "p/more"
+
+
+def test_the_lines_that_a_new_file_suggests_can_be_uncommented_as_they_are() -> None:
+    written = jsonc.parse(SCAFFOLD.replace("// ", ""))
+    assert isinstance(written, dict)
+    assert (list(written), sifted(written).problems) == (["$schema", "model", "permission"], ())
+    assert jsonc.parse(SCAFFOLD) == {"$schema": "./config.schema.json"}

@@ -102,3 +102,9 @@ def test_a_store_that_was_truncated_to_nothing_is_not_sound(data: Path) -> None:
     assert "is an empty file; if it had sessions, restore a copy" in listed.err
     assert tk(data, "session", "export", "--all", "--output", str(data / "all.jsonl")).code == 1
     assert (data / "turnkeeper.db").read_bytes() == b""
+
+
+def test_a_store_that_cannot_be_reached_is_not_called_damaged(data: Path) -> None:
+    answer = tk(data, "doctor", "--store", "postgresql://me@127.0.0.1:1/none")
+    assert (answer.code, "not checked" in answer.out, "✗ damaged" in answer.out) == (1, True, False)
+    assert "the server cannot be reached" in answer.out

@@ -60,6 +60,7 @@ REFUSED, USAGE = 1, 2
         (["session", "show"], USAGE, "requires an argument"),
         (["session", "lst"], USAGE, 'Unknown command "lst". Did you mean "list"'),
         (["sessions"], USAGE, "Unknown command"),
+        (["session", "lst"], USAGE, "move, ... Try --help."),
         (["session", "list", "--frobnicate"], USAGE, "Unknown option"),
         (["session", "list", "--limit", "many"], USAGE, "many"),
         (["session", "list", "--store"], USAGE, "--store"),

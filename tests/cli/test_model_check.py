@@ -51,8 +51,17 @@ async def test_a_refused_key_is_exit_code_1_with_the_hosts_words(shop: Shop) -> 
     assert run.returncode == 1
     assert "text               failed         " in run.stdout
     assert "no such key" in run.stdout
+    assert run.stdout.endswith("1 request, 0 tokens in and 0 out, $0.00\n")
     assert "cache              skipped        there was no answer to the first request" in run.stdout
     assert KEY not in run.stdout + run.stderr
+
+
+async def test_what_a_model_without_a_price_cost_is_not_known(shop: Shop) -> None:
+    async with ScriptedServer(Script().says("ready").forever()) as server:
+        options = {"baseURL": server.url, "apiKey": KEY}
+        shop.configure(provider={"host": {"protocol": "openai-chat", "options": options, "models": {"large": {}}}})
+        run = await run_sync(lambda: shop.process("models", "test", "host/large", "--yes", TURNKEEPER_TRUST="1"))
+    assert run.stdout.endswith(" out, cost unknown\n")
 
 
 def test_nothing_is_sent_without_consent_key_or_host(shop: Shop) -> None:

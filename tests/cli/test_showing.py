@@ -37,7 +37,7 @@ from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted,
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import Retrying
 from turnkeeper.run.permission import Reply
-from turnkeeper.testing.glass import Glass
+from turnkeeper.testing.terminal_emulator import TerminalEmulator
 from turnkeeper.text.diff import diff
 
 OWN: dict[str, Any] = {"session_id": "ses_1", "message_id": "msg_1"}
@@ -333,7 +333,7 @@ def test_paragraphs_are_whole_at_an_empty_line_outside_of_code(said: str, printe
 
 
 class Stage:
-    """A terminal display, and what stands on the glass."""
+    """A terminal display, and what the terminal shows."""
 
     def __init__(self, *, thinking: bool = False, height: int = 30) -> None:
         self._output = io.StringIO()
@@ -343,9 +343,9 @@ class Stage:
 
     @property
     def lines(self) -> list[str]:
-        glass = Glass(60)
-        glass.feed(self._output.getvalue().replace("\n", "\r\n"))
-        return [line for line in glass.lines if line]
+        emulator = TerminalEmulator(60)
+        emulator.feed(self._output.getvalue().replace("\n", "\r\n"))
+        return [line for line in emulator.lines if line]
 
 
 def test_text_grows_below_and_whole_paragraphs_stay_above() -> None:

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cli_store import api, command, environment, process, tk
+from cli_store import api, command, environment, process, said, tk
+from stores import store_url
 
 from turnkeeper.app import look
 from turnkeeper.model.heartbeat import Heartbeat
@@ -21,10 +22,11 @@ from turnkeeper.workspace.owner import this_process
 DEADLINE_S = 60
 
 
-def hosts(data: Path) -> list[dict[str, Any]]:
+def hosts(place: Path | str) -> list[dict[str, Any]]:
     """The processes of a store, once there is one: it is listed from its first heartbeat on."""
     end = time.monotonic() + DEADLINE_S
-    while not (found := tk(data, "cluster", "status", "--json").json["hosts"]):
+    named = ("--store", place) if isinstance(place, str) else ("--data", str(place))
+    while not (found := said("cluster", "status", "--json", *named).json["hosts"]):
         assert time.monotonic() < end, "no process is listed"
     return list(found)
 
@@ -61,6 +63,27 @@ def test_a_server_that_runs_no_sessions_is_listed_from_its_start(tmp_path: Path)
             assert re.search(r"server +serves ", tk(tmp_path, "cluster", "status").out)
         finally:
             started.kill()
+
+
+def test_a_server_that_runs_sessions_is_listed_from_its_start_if_machines_share_its_store(tmp_path: Path) -> None:
+    store = store_url("postgres", tmp_path)
+    words = command("serve", "--port", "0", "--store", store)
+    with subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE) as started:
+        try:
+            [host] = hosts(store)
+            assert (host["owner"]["pid"], host["role"], host["sessions"]) == (started.pid, "server", 0)
+        finally:
+            started.kill()
+
+
+def test_a_process_that_rests_is_not_said_to_run_what_its_last_heartbeat_names(tmp_path: Path) -> None:
+    async def beat() -> None:
+        async with look(f"sqlite:{tmp_path}/turnkeeper.db") as here:
+            server = Heartbeat(owner=this_process(), beat=1, at=here.store.mint.now(), sessions=1)
+            await here.store.engine.put({keys.heartbeat("server"): encode(server)})
+
+    asyncio.run(beat())
+    assert hosts(tmp_path)[0]["sessions"] == 0
 
 
 def test_a_worker_that_finishes_its_sessions_is_shown_as_draining(tmp_path: Path) -> None:

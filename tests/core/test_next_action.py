@@ -183,6 +183,14 @@ def test_after_a_refusal_queued_prompts_wait_until_the_user_speaks() -> None:
     assert act(refused, ("msg_s", "steer"), ("msg_q", "queue")) == Promote(message_ids=("msg_s",))
 
 
+def test_a_prompt_that_is_queued_after_a_refusal_is_the_next_one_and_releases_those_before_it() -> None:
+    refused = Told().user().turn(failed(rejected=True)).history
+    waiting = view(("msg_before", "queue"), ("msg_after", "queue"))
+    before, after = (one.seq for one in waiting.inbox)
+    assert next_action(waiting.but(turn_ended=after), refused) == Rest(reason=REFUSED)
+    assert next_action(waiting.but(turn_ended=before), refused) == Promote(message_ids=("msg_before",))
+
+
 @pytest.mark.parametrize(
     "told",
     [

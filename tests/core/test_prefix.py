@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnkeeper.core.limits import CACHE_KEPT_S
+from turnkeeper.core.persistent_list import PersistentList
 from turnkeeper.core.prefix import (
     CHOICE,
     HISTORY,
@@ -18,7 +19,6 @@ from turnkeeper.core.prefix import (
     measure,
     reuse_percent,
 )
-from turnkeeper.core.strand import Strand
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.request import AssistantTurn, ModelRequest, SystemTurn, Text, ToolDefinition, UserTurn
 from turnkeeper.model.value import encode
@@ -119,7 +119,7 @@ def test_pieces_that_are_divided_otherwise_are_not_the_same() -> None:
 def test_a_meter_marks_as_if_it_had_seen_nothing_before(requests: list[tuple[list[bytes], set[int]]]) -> None:
     meter = Meter()
     for parts, places in requests:
-        front, said = tuple(parts[:2]), Strand(parts[2:])
+        front, said = tuple(parts[:2]), PersistentList(parts[2:])
         assert meter.marks(front, said, places) == Meter().marks(front, said, places)
 
 
@@ -131,7 +131,7 @@ def test_a_meter_hashes_only_what_is_new() -> None:
             Counted.seen += 1
             return super().__len__()
 
-    meter, front, said = Meter(), (Counted(b"a"),), Strand[bytes]([Counted(b"b")])
+    meter, front, said = Meter(), (Counted(b"a"),), PersistentList[bytes]([Counted(b"b")])
     meter.marks(front, said, {1, 2})
     before = Counted.seen
     meter.marks(front, said, {1, 2})

@@ -191,7 +191,7 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
         e.TurnStarted(message=TURN.but(seq=0)),
         BARE.but(turn=OpenTurn(message=TURN.but(seq=2), parts={}), messages=1),
     ),
-    (OPEN, e.TurnEnded(message=TURN), active().but(messages=1, parts=2)),
+    (OPEN, e.TurnEnded(message=TURN), active().but(messages=1, parts=2, turn_ended=2)),
     (WAITING.but(asks=()), e.PermissionAsked(request=PERMISSION), WAITING),
     (
         WAITING,
@@ -227,7 +227,7 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
         turned(OPEN, parts={TEXT.id: TEXT, CALL.id: CALL.but(state=completed())}),
     ),
     (WAITING, e.PartRemoved(message_id=TURN.id, part_id=CALL.id), turned(OPEN.but(parts=1), parts={TEXT.id: TEXT})),
-    (WAITING, e.TurnEnded(message=TURN), active().but(messages=1, parts=2)),
+    (WAITING, e.TurnEnded(message=TURN), active().but(messages=1, parts=2, turn_ended=2)),
     (
         WAITING,
         e.MessageRemoved(message_id=TURN.id, seq=1, part_ids=(TEXT.id, CALL.id)),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnkeeper.core.provenance import MISSING, at, merged, origins, path_of, setters
+from turnkeeper.model.value import JsonObject
 
 LEAVES = st.integers(0, 3) | st.sampled_from(["a", "b", ""]) | st.booleans() | st.none()
 TREES = st.recursive(
@@ -114,3 +115,8 @@ def test_a_plugin_is_used_once_as_the_strongest_layer_names_it(lists: list[objec
 )
 def test_a_dotted_key_may_have_names_with_dots(key: str, path: tuple[str, ...] | None) -> None:
     assert path_of({"a": {"b": {"d": 1}, "b.c": 2}}, key) == path
+
+
+def test_the_number_of_an_entry_means_its_list() -> None:
+    settings: JsonObject = {"a": {"list": ["x", "y"]}}
+    assert [path_of(settings, f"a.list.{number}") for number in (0, 1, 2)] == [("a", "list"), ("a", "list"), None]

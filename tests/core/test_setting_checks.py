@@ -57,6 +57,32 @@ from turnkeeper.tools import load as load_tools
             [Problem(("compaction", "atuo"), "there is no setting 'compaction.atuo'; did you mean 'compaction.auto'?")],
         ),
         ({"provider": {"x": {"options": {"setCacheKey": True}}}}, None, []),
+        # Where further keys are allowed, another spelling of a known one is a mistake nevertheless.
+        *(
+            (
+                {"provider": {"x": {"options": {wrong: "http://127.0.0.1"}}}},
+                None,
+                [
+                    Problem(
+                        ("provider", "x", "options", wrong),
+                        f"there is no setting 'provider.x.options.{wrong}'; did you mean 'provider.x.options.baseURL'?",
+                    )
+                ],
+            )
+            for wrong in ("baseUrl", "base_url", "base-url", "BASEURL")
+        ),
+        # Entries of lists are looked at, too.
+        (
+            {"provider": {"x": {"models": {"m": {"cost": {"tiers": [{"input": 1}, {"inptu": 1}]}}}}}},
+            None,
+            [
+                Problem(
+                    ("provider", "x", "models", "m", "cost", "tiers", 1, "inptu"),
+                    "there is no setting 'provider.x.models.m.cost.tiers.1.inptu';"
+                    " did you mean 'provider.x.models.m.cost.tiers.1.input'?",
+                )
+            ],
+        ),
         ({"agent": {"x": {"reasoningEffort": "high"}}}, {"agent": {"x": {"options": {"reasoningEffort": "high"}}}}, []),
     ],
 )

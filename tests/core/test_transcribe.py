@@ -1,4 +1,4 @@
-"""The scribe: what is recorded and published for what a provider says, event by event."""
+"""The Scribe: what is recorded and published for what a provider says, event by event."""
 
 from collections.abc import Sequence
 from itertools import count

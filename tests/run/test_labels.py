@@ -106,10 +106,10 @@ async def test_a_session_that_another_process_runs_takes_prompts_of_hosts_withou
         stage(url, place, Scripted(), StageOptions(labels=GPU), mint=Mint.fixed(seed=2)) as labelled,
     ):
         session = await plain.session(label="gpu")
-        pen = await labelled.tk.runtime.heart.take(session)
+        writer = await labelled.tk.runtime.lease_keeper.take(session)
         await plain.tk.prompt(session, "and this")
         assert len((await plain.tk.store.journal.view(session)).inbox) == 1
-        await pen.lay_down()
+        await writer.release()
 
 
 async def test_what_a_dead_host_left_is_taken_over_by_hosts_with_its_label(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """Leases: sessions of silent hosts are taken over, and a host that cannot renew its lease stops its runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
 import msgspec
+from left_behind import STEP, left_behind
 from paced import Paced
 
 from turnkeeper.core.lease import Terms
@@ -18,7 +19,7 @@ from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.leases import runtime_name
 from turnkeeper.store import keys
-from turnkeeper.store.engine import Key, StoreUnavailable
+from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.testing.builders import a_turn
 from turnkeeper.testing.harness import Play, Stage, StageOptions, stage
@@ -96,6 +97,51 @@ async def test_whoever_watches_takes_silent_sessions_over_by_itself(play: Play) 
                 time.advance(2)
             await stage.tk.wait(session)
         assert [message.error is None for message, _ in await stage.turns(session)] == [False, True]
+
+
+class Away(MemoryEngine):
+    """A store that takes no events for a while, as if its server were restarted."""
+
+    is_away = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused = anyio.Event()
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+        last: bytes | None = None,
+    ) -> None:
+        if self.is_away:
+            self.refused.set()
+            raise StoreUnavailable("the server is restarted")
+        await super().append(log, after, entries, documents, texts=texts, fence=fence, last=last)
+
+
+async def test_a_session_that_was_taken_over_waits_for_a_store_that_is_away(tmp_path: Path) -> None:
+    time, engine = Paced(), Away()
+    options = StageOptions(lease=TERMS, pace=time.pace)
+    async with stage(engine, tmp_path / "place", Scripted().says("Here I am."), options) as opened:
+        session = await left_behind(opened, STEP)
+        left = await opened.tk.runtime.take_over()
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                engine.is_away = True
+                group.start_soon(opened.tk.runtime.resume_taken_over, left)
+                await engine.refused.wait()
+                await anyio.wait_all_tasks_blocked()
+                engine.is_away = False
+                time.advance(TERMS.beat_s)
+        [(message, _)] = await opened.turns(session)
+        assert message.error is None
+        assert await opened.is_sound(session)
 
 
 class Unsure(MemoryEngine):

@@ -18,7 +18,7 @@ from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.coordinator import Coordinator, Outcome
-from turnkeeper.run.taking import take_pen
+from turnkeeper.run.taking import take_session
 from turnkeeper.testing.harness import Play, StageOptions, a_tool, stage
 from turnkeeper.tools.tool import ToolContext
 from turnkeeper.workspace.owner import this_process
@@ -356,12 +356,12 @@ async def test_a_session_is_not_laid_down_over_what_came_meanwhile(play: Play) -
     async with play(Scripted()) as stage:
         session = await stage.session()
         store = stage.tk.store
-        pen = await take_pen(store, session, this_process())
+        writer = await take_session(store, session, this_process())
         before = await store.journal.view(session)
         await stage.say(session, "wait!", resume=False)
-        assert await pen.lay_down(before.seq) is False
+        assert await writer.release(before.seq) is False
         assert await stage.tk.status(session) == BUSY
-        assert await pen.lay_down((await store.journal.view(session)).seq) is True
+        assert await writer.release((await store.journal.view(session)).seq) is True
         assert await stage.tk.status(session) == IDLE
 
 

@@ -104,6 +104,18 @@ async def test_a_refusal_without_a_word_ends_the_drain_and_queued_prompts_wait(p
         assert len(script.requests) == 3
 
 
+async def test_a_prompt_that_is_queued_after_a_refusal_is_answered_behind_those_that_waited(play: Play) -> None:
+    script = Scripted().calls("asks", text="a").then().says("Earlier.").then().says("Later.")
+    async with play(script, ask=Person(Reply(answer="reject")), config=Ask) as stage:
+        session = await stage.session()
+        await stage.say(session, "earlier", delivery="queue", resume=False)
+        await stage.ask(session, "go")
+        await stage.say(session, "later", delivery="queue", resume=False)
+        assert (await stage.tk.run(session)).reason == "answered"
+        assert len(script.requests) == 3
+        assert (await stage.tk.store.journal.view(session)).inbox == ()
+
+
 async def test_where_nobody_can_be_asked_the_model_is_told_so_for_each_call(play: Play) -> None:
     script = Scripted().calls("asks", text="a").calls("asks", text="b")
     async with play(script, ask=reject_all, config=Ask) as stage:

@@ -78,6 +78,16 @@ async def test_the_status_has_the_last_error_and_how_often_something_failed(benc
     assert [one.status.error for one in (await bench.plugins()).plugins] == [None, None]
 
 
+async def test_the_same_failure_is_told_each_session_once_and_counted_each_time(bench: Workbench) -> None:
+    bench.put("odd", "def env(input, output):", "    raise KeyError(input.cwd)", "return {'shell.env': env}")
+    found = await bench.plugins()
+    for session_id, cwd in (("ses_a", "/x"), ("ses_a", "/x"), ("ses_b", "/x"), ("ses_b", "/x"), ("ses_b", "/y")):
+        asked = ShellEnvInput(cwd=cwd, session_id=session_id)
+        await found.trigger(SHELL_ENV, asked, ShellEnvOutput(), session_id=session_id)
+    assert [words.rpartition("KeyError: ")[2] for words in bench.told] == ["'/x'", "'/x'", "'/y'"]
+    assert [one.status.failures for one in found.plugins] == [5]
+
+
 async def test_settings_of_the_wrong_type_are_the_fault_of_the_plugin_that_made_them(bench: Workbench) -> None:
     bench.put("bad", "def config(settings):", "    settings['permission'] = 5", "return {'config': config}")
     bench.put("good", "def config(settings):", "    settings['username'] = 'Bea'", "return {'config': config}")

@@ -121,6 +121,22 @@ async def test_a_plugin_that_breaks_the_cache_is_named(play: Play, tmp_path: Pat
         assert request.changes == ("clock: system",)
 
 
+async def test_only_a_plugin_that_brings_other_tools_is_named_for_them(play: Play, tmp_path: Path) -> None:
+    tool = "def {0}() -> str:\n    '{1}'\n    return ''\nreturn {{'tool': {{'{0}': {0}}}}}"
+    a_plugin(tmp_path, "steady", tool.format("steady", "Stays."))
+    model = Scripted().says("ok").forever()
+    async with play(model) as stage:
+        session_id = await stage.session()
+        await stage.ask(session_id, "one")
+        a_plugin(tmp_path, "fresh", tool.format("fresh", "New."))
+        await stage.ask(session_id, "two")
+        a_plugin(tmp_path, "fresh", tool.format("fresh", "Described in other words."))
+        await stage.ask(session_id, "three")
+        await stage.ask(session_id, "four")
+        why = "the tool list changed, by the plugin fresh"
+        assert (await causes(stage, session_id))[1:] == [why, why, None]
+
+
 async def test_a_call_runs_with_changed_arguments_and_its_output_is_changed(play: Play, tmp_path: Path) -> None:
     a_plugin(
         tmp_path,
@@ -269,6 +285,7 @@ async def test_commands_tools_agents_and_components_of_a_plugin_come_and_go_with
         await stage.ask(session_id, "more", agent="build")
         assert "acme/tide" in repr(model.requests[3].messages)
         assert "greet" not in [tool.name for tool in model.requests[3].tools]
+        assert (await causes(stage, session_id))[3] == "the tool list changed, by the plugin many"
         assert "tide" not in [one.name for one in await stage.tk.commands()]
 
 

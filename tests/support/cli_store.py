@@ -85,7 +85,7 @@ def said(*words: str) -> Answer:
     out = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
     with redirect_stdout(out), redirect_stderr(err):
         code = main(words)
-    return Answer(code, raw.getvalue().decode(), err.getvalue())
+    return Answer(code, raw.getvalue().decode("utf-8", "surrogateescape"), err.getvalue())
 
 
 def process(data: Path, *words: str, **more: Any) -> "subprocess.CompletedProcess[str]":

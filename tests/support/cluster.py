@@ -1,8 +1,8 @@
 """A cluster on virtual time, made from a seed: hosts on one store, with pauses, crashes and a network that loses and
 delays messages.
 
-Hosts run the real loop: coordinator, drain, pen, heart, leases, recovery, and the engine in memory. Only what a model
-does in a turn is simulated. ``simulate(seed)`` gives the problems that were found; the same seed gives the same ones.
+Hosts run the real loop: coordinator, drain, writer, lease keeper, leases, recovery, and the engine in memory. Only what
+a model does in a turn is simulated. ``simulate(seed)`` gives the problems that were found; equal seeds give equal ones.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ from turnkeeper.run.coordinator import Coordinator
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.failover import Failover
 from turnkeeper.run.families import Families
-from turnkeeper.run.heart import Heart
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.histories import Histories
+from turnkeeper.run.lease_keeper import LeaseKeeper
 from turnkeeper.run.leases import Leases, Pace
 from turnkeeper.run.open_turns import OpenTurns
-from turnkeeper.run.pen import Pen
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import TakeOver
 from turnkeeper.run.release import Releases
@@ -273,7 +273,7 @@ class Host:
         pace = Pace(lambda: world.now * self._rate + self._offset, self._sleep)
         leases = Leases(link, owner, MANY_HOSTS, pace)
         coordinator = Coordinator(group, lambda session_id, resume: drain.run(session_id, resume))
-        heart = Heart(store, leases, group, stop=coordinator.interrupt, wake=coordinator.wake)
+        lease_keeper = LeaseKeeper(store, leases, group, stop=coordinator.interrupt, wake=coordinator.wake)
         histories, releases = Histories(store), Releases(group, self._sleep, coordinator.wake)
         # Neither Child Sessions nor reverts nor questions occur here, so their parts are never asked for anything.
         children = Children(
@@ -288,7 +288,7 @@ class Host:
         drain = Drain(
             store,
             histories,
-            heart,
+            lease_keeper,
             cast("Preparation", SimulatedTurns(self, mint)),  # What is simulated.
             cast("OpenTurns", None),
             cast("Compaction", None),
@@ -298,7 +298,7 @@ class Host:
             children,
         )
         self.coordinator = coordinator
-        taking_over = TakeOver(store, histories, heart, lambda place: Config(), reverts, children)
+        taking_over = TakeOver(store, histories, lease_keeper, lambda place: Config(), reverts, children)
         families = Families(store, coordinator, releases, children, cast("Jobs", None), set())
         return Failover(taking_over, coordinator, families, children, StoredWakes(link, mint))
 
@@ -309,7 +309,7 @@ class Host:
 
 
 class NothingToTidy:
-    async def tidy(self, pen: Pen, view: SessionView, history: History) -> None:
+    async def tidy(self, writer: FencedWriter, view: SessionView, history: History) -> None:
         """Nothing grows here so much that it must be pruned."""
 
 
@@ -319,23 +319,23 @@ class SimulatedTurns:
     def __init__(self, host: Host, mint: Mint) -> None:
         self._host, self._mint = host, mint
 
-    async def run(self, pen: Pen, view: SessionView, history: History, action: RunTurn) -> None:
+    async def run(self, writer: FencedWriter, view: SessionView, history: History, action: RunTurn) -> None:
         user, mint, random = action.user.message, self._mint, self._host.world.random
         assert isinstance(user, UserMessage)
         message = open_turn(user, "/", "/", id=mint.message_id(), now=mint.now())
-        await pen.append(TurnStarted(message=message))
+        await writer.append(TurnStarted(message=message))
         try:
             for number in range(random.randint(1, 4)):
                 await pass_time(random.choice([0.1, 1, 4, 9]))
                 await self._host.ready()
-                self._host.world.act(self._host, pen)
-                await pen.append(PartRecorded(part=a_text(message, mint.part_id(), f"word {number}")))
+                self._host.world.act(self._host, writer)
+                await writer.append(PartRecorded(part=a_text(message, mint.part_id(), f"word {number}")))
         except EngineError:
             raise
         except BaseException as error:
-            await pen.append(*close_turn(message, broken_off(error, "turn"), mint.now()))
+            await writer.append(*close_turn(message, broken_off(error, "turn"), mint.now()))
             raise
-        await pen.append(*close_turn(message, answered(FinishStep(reason="stop"), None), mint.now()))
+        await writer.append(*close_turn(message, answered(FinishStep(reason="stop"), None), mint.now()))
 
 
 class World:
@@ -355,13 +355,13 @@ class World:
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    def act(self, host: Host, pen: Pen) -> None:
+    def act(self, host: Host, writer: FencedWriter) -> None:
         """Note that a host does something outside of the store for a session."""
-        is_stale = self.hub.highest(pen.session_id) > pen.fence
+        is_stale = self.hub.highest(writer.session_id) > writer.fence
         # One that was paused needs a moment to find out that it was replaced.
         if is_stale and not host.was_paused_in_the_last(MANY_HOSTS.margin_s * 1.1):
             self.hub.problems.append(
-                f"{pen.session_id}: {host.name} acted under fence {pen.fence} after it was replaced"
+                f"{writer.session_id}: {host.name} acted under fence {writer.fence} after it was replaced"
             )
 
     async def run(self) -> list[str]:

@@ -35,6 +35,13 @@ class Pane:
         """What stands on it; with ``colours`` as a terminal would be sent it."""
         return self.tmux("capture-pane", "-p", *(["-e", "-N"] if colours else []))
 
+    def program(self) -> int:
+        """The process that the shell in this terminal waits for."""
+        shell = self.tmux("list-panes", "-F", "#{pane_pid}").strip()
+        listed = subprocess.run(["pgrep", "-P", shell], capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+        [child] = listed.stdout.split()
+        return int(child)
+
     def types(self, words: str) -> None:
         """Type words."""
         self.tmux("send-keys", "-l", words)

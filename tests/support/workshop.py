@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from cli_store import Answer, command, environment, tk
 
-from turnkeeper.testing.glass import Glass
+from turnkeeper.testing.terminal_emulator import TerminalEmulator
 
 SECRETS = ("KEY", "TOKEN", "SECRET", "OPENCODE", "TURNKEEPER", "XDG_")
 
@@ -110,9 +110,9 @@ class Seat(NamedTuple):
     @property
     def screen(self) -> list[str]:
         """What stands on the screen now."""
-        glass = Glass(100)
-        glass.feed("".join(self.heard))
-        return glass.lines
+        emulator = TerminalEmulator(100)
+        emulator.feed("".join(self.heard))
+        return emulator.lines
 
     @property
     def shown(self) -> str:

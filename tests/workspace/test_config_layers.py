@@ -96,12 +96,12 @@ def test_a_named_directory_is_the_users_own_and_stronger_than_the_project(place:
     named = tmp_path / "named"
     (named / "agents").mkdir(parents=True)
     (named / "opencode.json").write_text('{"model": "p/named", "sandbox": "off"}')
-    (named / "agents" / "scribe.md").write_text("---\ndescription: Writes\n---\nYou write.\n")
+    (named / "agents" / "recorder.md").write_text("---\ndescription: Writes\n---\nYou write.\n")
     for variable in ("OPENCODE_CONFIG_DIR", "TURNKEEPER_CONFIG_DIR"):
         environ = {"HOME": str(place.home), variable: str(named)}
         loaded = load(place.project, place.project, environ)
         assert loaded.config.model == "p/named"
-        assert loaded.config.agent["scribe"].prompt == "You write."
+        assert loaded.config.agent["recorder"].prompt == "You write."
         assert loaded.merged["sandbox"] == {"mode": "off"}
 
 

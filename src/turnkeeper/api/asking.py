@@ -10,7 +10,7 @@ from turnkeeper.api.streamed_answer import StreamedAnswer
 from turnkeeper.core.arguments import checked
 from turnkeeper.model.answer import Answer, TurnFailed
 from turnkeeper.model.message import ModelName
-from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.refusal import Conflict, Invalid
 from turnkeeper.model.session import Session
 
 if TYPE_CHECKING:
@@ -215,7 +215,13 @@ class Asking(Running):
     async def _send(self, asked: AskedQuestion, session_id: str) -> "Sent":
         from turnkeeper.sessions import ask
 
-        return await ask.send(self.store, self.runtime, session_id, asked.prompt(session_id))
+        try:
+            return await ask.send(self.store, self.runtime, session_id, asked.prompt(session_id))
+        except Conflict as error:
+            if asked.key is None or type(error) is not Conflict:
+                raise
+            # The caller knows the prompt by this id, and not by the message id that is derived from it.
+            raise Conflict(f"the prompt with the id {asked.key!r:.80}: {error}") from error
 
     async def _settle(self, sent: "Sent") -> "Outcome":
         from turnkeeper.sessions import ask

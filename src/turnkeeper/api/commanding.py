@@ -61,7 +61,7 @@ class Commanding(Running):
             variant=variant,
         )
         if resume:
-            await self.runtime.heart.host.check_prompt(session_id)
+            await self.runtime.lease_keeper.host.check_prompt(session_id)
         receipt = await command.send(self.store, self.runtime, session_id, call)
         if resume:
             await self.runtime.request(session_id)

@@ -40,12 +40,14 @@ class Past(Records):
         start: int | str | None = None,
         end: int | str | None = None,
         at: int | None = None,
+        exact: bool = False,
     ) -> "tuple[FileChange, ...]":
         """What a session, a prompt or a turn changed on disk, or what differs between two moments of the session.
 
         A moment is the seq of an event or the id of a message: of a prompt, before it ran; of a turn, before it as the
         start and after it as the end. ``at``: what the session had changed after this event. Unlike ``diffs``, this
-        tells renames and binary files, and leaves out what is undone.
+        tells renames and binary files, and leaves out what is undone. ``exact``: patches that git can apply once they
+        are encoded with ``surrogateescape``; otherwise long ones are empty, and what is not UTF-8 is replaced.
         """
         from turnkeeper.sessions import changes
         from turnkeeper.sessions.past import past
@@ -54,11 +56,11 @@ class Past(Records):
             raise Invalid("give a message, or an event, or a start and an end, and only one of them")
 
         if message_id is not None:
-            return await changes.of_message(self.store, self._snapshots, session_id, message_id)
+            return await changes.of_message(self.store, self._snapshots, session_id, message_id, exact=exact)
         if start is None and end is None:
             queries = self.store.queries if at is None else (await past(self.store, session_id, at)).queries
-            return await changes.of_session(queries, self._snapshots, session_id)
-        return await changes.between(self.store, self._snapshots, session_id, start, end)
+            return await changes.of_session(queries, self._snapshots, session_id, exact=exact)
+        return await changes.between(self.store, self._snapshots, session_id, start, end, exact=exact)
 
     async def changes_not_known(self, session_id: str, *, message_id: str | None = None) -> str | None:
         """What a session, a prompt or a turn may have changed on disk and no snapshot tells; None if nothing."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from turnkeeper.api.agent import Agent
+from turnkeeper.api.agent import Agent, configuration_of
 from turnkeeper.core import settings as merging
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject
@@ -37,8 +37,9 @@ def settings_of(
     before = settings or Settings()
     changes: dict[str, object] = {}
     if config or agents:
-        changes["config"] = merging.merged([before.config, *map(_configuration, agents), config or {}])
-        ProgramSettings(merging.merged([*map(_configuration, agents), config or {}]))
+        own = [configuration_of(agents), config or {}]
+        changes["config"] = merging.merged([before.config, *own])
+        ProgramSettings(merging.merged(own))
     if tools:
         changes["tools"] = _with_tools(before.tools, [_tool(one) for one in tools])
     if components:
@@ -49,12 +50,6 @@ def settings_of(
     if provider is not None:
         changes["transport"] = lambda endpoint: provider
     return msgspec.structs.replace(before, **changes)
-
-
-def _configuration(agent: Agent) -> JsonObject:
-    if not isinstance(agent, Agent):
-        raise Invalid(f"an agent is a turnkeeper.Agent, not {agent!r:.80}")
-    return agent.configuration()
 
 
 def _tool(given: "AnyTool | Function") -> "AnyTool":

@@ -30,7 +30,7 @@ class AskedQuestion:
     ) -> None:
         given = Prompt(parts=(TextInput(text=prompt),)) if isinstance(prompt, str) else prompt
         self._output = OutputType(output_type) if output_type is not None else None
-        self._key = id if id is not None else given.message_id
+        self.key = id if id is not None else given.message_id
         changes: dict[str, object] = {"no_reply": False}
         if agent is not None:
             changes["agent"] = agent
@@ -47,7 +47,7 @@ class AskedQuestion:
         """The prompt as it is sent in a session."""
         from turnkeeper.sessions.ask import derived_prompt_id
 
-        message_id = derived_prompt_id(session_id, self._key) if self._key is not None else None
+        message_id = derived_prompt_id(session_id, self.key) if self.key is not None else None
         return self._prompt.but(message_id=message_id)
 
     async def answer(self, store: Store, sent: "Sent", reason: str) -> Answer[Any]:

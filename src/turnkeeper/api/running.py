@@ -102,7 +102,7 @@ class Running(Records):
             prompt = Prompt(parts=(TextInput(text=prompt),))
         runs = resume and not prompt.no_reply
         if runs:
-            await self.runtime.heart.host.check_prompt(session_id)
+            await self.runtime.lease_keeper.host.check_prompt(session_id)
         receipt = await prompting.prompt(self.store, self.runtime, session_id, prompt)
         if runs:
             await self.runtime.request(session_id)
@@ -195,7 +195,7 @@ class Running(Records):
             return (
                 await self._interrupt(session_id)
                 or await stop_elsewhere(self.store, session_id, here)
-                or await abort.close(self.store, session_id)
+                or await abort.close(self.store, session_id, self.stop)
             )
         was_running = bool(self.running)
         if self._running is not None:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 async def status(*, options: Options) -> None:
     """Show the servers and workers of a store, the sessions they run, and what waits.
 
-    A worker, and a server with --no-run, is listed from its start; others once
-    they have run a session for some seconds. Of sessions that wait it says why,
-    such as "no host with label gpu". A worker that was told to end is "draining"
-    until its sessions rest. With --json the answer is {"hosts",
+    A worker, and a server with --no-run or on Postgres, is listed from its start;
+    others once they have run a session for some seconds. Of sessions that wait it
+    says why, such as "no host with label gpu". A worker that was told to end is
+    "draining" until its sessions rest. With --json the answer is {"hosts",
     "leases", "queue"}; "process" is "unseen" for one of another machine. The lag
     of the queue, "oldestMs", is how long the oldest request waits for a worker.
 
@@ -67,7 +67,7 @@ def _hosts(screen: Screen, hosts: "tuple[HostReport, ...]") -> str:
 
 
 def _state(host: "HostReport") -> str:
-    """What is seen of a process. Only a server that runs no sessions has the role of a server."""
+    """What is seen of a process."""
     if host.draining and host.process != "ended":
         return "draining"
     return "serves" if host.role == "server" and host.process == "runs" else host.process

@@ -90,6 +90,7 @@ async def explain(
     loaded = await _loaded(options)
     written = [source.written for source in loaded.sources]
     path = provenance.path_of(provenance.merged(written), key)
+    key = key if path is None else ".".join(path)
     doc = _documentation(key)
     if path is None:
         if doc is None:

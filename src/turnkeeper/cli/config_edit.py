@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME: Final = "turnkeeper.jsonc"
 SCHEMA: Final = "config.schema.json"
 SCAFFOLD: Final = f"""{{
-  "$schema": "./{SCHEMA}"
+  "$schema": "./{SCHEMA}",
   // "model": "anthropic/claude-sonnet-4-5",
   // "permission": {{"bash": "ask"}}
 }}

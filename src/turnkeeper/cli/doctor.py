@@ -64,7 +64,9 @@ async def _examined(options: Options, *, fix: bool) -> "Diagnosis":
 def _unopened(reason: str) -> "Diagnosis":
     from turnkeeper.sessions.diagnosis import Diagnosis, problem
 
-    found = problem("medium", reason, "nothing was checked: make the store readable, or restore a copy")
+    found = problem(
+        "medium", reason, "nothing was checked; if the store is in place and can be reached, restore a copy"
+    )
     return Diagnosis(ok=False, sessions=0, messages=0, parts=0, events=0, bytes=0, problems=(found,), engine={})
 
 
@@ -131,6 +133,8 @@ def _verdict(screen: Screen, found: "Diagnosis") -> str:
         if remarks := len(found.problems) - len(damage):
             facts.append(plural(remarks, "remark"))
         return f"{screen.paint('✓ sound', 'green')}{''.join(f', {one}' for one in facts)}"
+    if not found.engine:  # It could not be opened: damaged, or only out of reach.
+        return screen.paint("✗ not checked", "red")
     first = next((one for one in left if one.seq is not None), None)
     where = f"; the first bad event is {first.seq} of {first.session_id}" if first else ""
     return screen.paint(f"✗ damaged: {plural(len(left), 'problem')}", "red") + where

@@ -37,8 +37,8 @@ def problem(error: BaseException) -> CliFailure | None:
         return CliFailure("Interrupted", "interrupted; what was acknowledged is kept", INTERRUPTED)
     if isinstance(error, CycloptsError):
         error.verbose = False
-        said = " ".join(str(error).split()).rstrip(".")
-        return CliFailure("Usage", f"{said if said.endswith('?') else f'{said}.'} Try --help.", USAGE)
+        said = " ".join(str(error).split())
+        return CliFailure("Usage", f"{said if said.endswith(('?', '.')) else f'{said}.'} Try --help.", USAGE)
     return _refused(error)
 
 

@@ -11,7 +11,7 @@ from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.models import local_catalog
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
-from turnkeeper.cli.screen import Screen, harmless, money, one_line, show
+from turnkeeper.cli.screen import Screen, harmless, money, one_line, plural, show
 from turnkeeper.model.refusal import Conflict, Forbidden, Invalid
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def try_model(
         "cost": check.dollars,
         "file": str(record) if record is not None else None,
     }
-    answer(options, wire, lambda screen: _total(screen, check, record))
+    answer(options, wire, lambda screen: _total(screen, found, check, record))
     return REFUSED if any(one.verdict == "failed" for one in results) else OK
 
 
@@ -144,6 +144,10 @@ def _line(screen: Screen, found: "CheckResult") -> str:
     return f"{found.check:<17}  {verdict}  {one_line(harmless(found.words))}"
 
 
-def _total(screen: Screen, check: "LiveCheck", record: Path | None) -> str:
-    counted = f"{check.requests} requests, {check.input:,} tokens in and {check.output:,} out, {money(check.dollars)}"
+def _total(screen: Screen, model: "ModelInfo", check: "LiveCheck", record: Path | None) -> str:
+    from turnkeeper.core.live_checks import estimate
+
+    cost = money(check.dollars) if estimate(model) else "cost unknown"
+    tokens = f"{check.input:,} tokens in and {check.output:,} out"
+    counted = f"{plural(check.requests, 'request')}, {tokens}, {cost}"
     return f"{counted}\nRecorded in {screen.path(str(record))}" if record is not None else counted

@@ -106,9 +106,14 @@ def typed_line(question: str) -> str:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt what is read in the block, which the handler of the event loop would not."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let Ctrl-C interrupt what is read in the block, and SIGTERM end the program.
+
+    The event loop, which handles both otherwise, does not run meanwhile.
+    """
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    end = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, end)

@@ -30,7 +30,7 @@ async def send(
     from turnkeeper.run.coordinator import Outcome
 
     if isinstance(tk, Turnkeeper):
-        await tk.runtime.heart.host.check_prompt(session_id)
+        await tk.runtime.lease_keeper.host.check_prompt(session_id)
         if command is not None:
             await _send_command(tk, session_id, prompt, command)
         else:

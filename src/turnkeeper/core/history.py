@@ -10,8 +10,8 @@ from typing import assert_never
 from turnkeeper.core import changes as c
 from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Recorded
+from turnkeeper.core.persistent_list import PersistentList
 from turnkeeper.core.projector import apply
-from turnkeeper.core.strand import Strand
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, StepStartPart, TextPart
@@ -46,7 +46,7 @@ class History(Value):
 
 def extend(history: History, *news: Recorded) -> History:
     """The history after these events. An event that is in it already is skipped."""
-    view, entries = history.view, Strand.of(history.entries)
+    view, entries = history.view, PersistentList.of(history.entries)
     for recorded in news:
         if recorded.seq <= view.seq:
             continue
@@ -57,7 +57,7 @@ def extend(history: History, *news: Recorded) -> History:
     return History(view=view, entries=entries)
 
 
-def _changed(entries: Strand[HistoryItem], change: Change) -> Strand[HistoryItem]:
+def _changed(entries: PersistentList[HistoryItem], change: Change) -> PersistentList[HistoryItem]:
     match change:
         case c.MessagePut(message=message, parts=parts):
             return _put(entries, HistoryItem(message=message, parts=tuple(parts)))
@@ -156,6 +156,12 @@ def is_completed_summary(message: AssistantMessage) -> bool:
     return bool(message.summary) and message.finish is not None and message.error is None
 
 
+def last_root(history: History) -> str | None:
+    """The worktree of the last turn."""
+    messages = (entry.message for entry in reversed(history.entries))
+    return next((one.path.root for one in messages if isinstance(one, AssistantMessage)), None)
+
+
 def compaction_of(entry: HistoryItem) -> CompactionPart | None:
     """The compaction mark of a user message; None if there is none."""
     if not isinstance(entry.message, UserMessage):
@@ -230,7 +236,7 @@ def _index(entries: Sequence[HistoryItem], message_id: str | None) -> int | None
     return None
 
 
-def _put(entries: Strand[HistoryItem], entry: HistoryItem) -> Strand[HistoryItem]:
+def _put(entries: PersistentList[HistoryItem], entry: HistoryItem) -> PersistentList[HistoryItem]:
     """Insert an entry by its seq, or replace the message of the entry with the same id."""
     place = len(entries)
     for before in reversed(entries):
@@ -245,13 +251,13 @@ def _put(entries: Strand[HistoryItem], entry: HistoryItem) -> Strand[HistoryItem
 
 
 def _replace(
-    entries: Strand[HistoryItem], message_id: str, change: Callable[[HistoryItem], HistoryItem]
-) -> Strand[HistoryItem]:
+    entries: PersistentList[HistoryItem], message_id: str, change: Callable[[HistoryItem], HistoryItem]
+) -> PersistentList[HistoryItem]:
     place = _index(entries, message_id)
     return entries if place is None else entries.replaced(place, change(entries[place]))
 
 
-def _without(entries: Strand[HistoryItem], message_id: str) -> Strand[HistoryItem]:
+def _without(entries: PersistentList[HistoryItem], message_id: str) -> PersistentList[HistoryItem]:
     place = _index(entries, message_id)
     return entries if place is None else entries.first(place).plus(entries[place + 1 :])
 

@@ -170,6 +170,8 @@ DIFF_BYTES_MAX = 256 * 1024
 """Bytes of a diff that clients are shown with a call."""
 COMMAND_TIMEOUT_S = 120.0
 """The default timeout of a command."""
+COMMAND_BYTES_MAX = 128 * 1024 - 1
+"""The longest command. Linux starts no program with a longer argument."""
 COMMAND_TIMEOUT_MAX_S = 3600.0
 """The longest timeout that a call may set."""
 SEARCH_TIMEOUT_S = 60.0

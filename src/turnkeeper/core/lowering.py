@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from turnkeeper.core.handles import handle, whole_output
 from turnkeeper.core.history import HistoryItem
+from turnkeeper.core.persistent_list import PersistentList
 from turnkeeper.core.prefix import Meter
 from turnkeeper.core.quarantine import without
 from turnkeeper.core.sources import without_sources
-from turnkeeper.core.strand import Strand
 from turnkeeper.core.window import Gauge, chars_of
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.failure import AbortedFailure
@@ -91,8 +91,8 @@ class Lowered:
         self.meter = Meter()
         """Measures the prefixes of the requests."""
         self._names = _CallNames()
-        self._messages: Strand[ModelMessage] = Strand()
-        self._encoded: Strand[bytes] = Strand()
+        self._messages: PersistentList[ModelMessage] = PersistentList()
+        self._encoded: PersistentList[bytes] = PersistentList()
         self._has_begun = False  # Whether the role of the first message is known.
 
     def add(self, entries: Iterable[HistoryItem]) -> None:
@@ -117,21 +117,22 @@ class Lowered:
             self._begin()
 
     @property
-    def messages(self) -> Strand[ModelMessage]:
+    def messages(self) -> PersistentList[ModelMessage]:
         """The messages so far."""
-        return self._messages if self._has_begun else Strand((OPENING, *self._messages))
+        return self._messages if self._has_begun else PersistentList((OPENING, *self._messages))
 
     @property
-    def encoded(self) -> Strand[bytes]:
+    def encoded(self) -> PersistentList[bytes]:
         """The JSON of each message."""
-        return self._encoded if self._has_begun else Strand((_OPENING_JSON, *self._encoded))
+        return self._encoded if self._has_begun else PersistentList((_OPENING_JSON, *self._encoded))
 
     def _begin(self) -> None:
         """Insert OPENING before a first message that is not the user's: requests begin with a user turn."""
         first = next((m for m in self._messages if not isinstance(m, SystemTurn)), None)
         self._has_begun = first is not None
         if isinstance(first, AssistantTurn | ToolTurn):
-            self._messages, self._encoded = Strand((OPENING, *self._messages)), Strand((_OPENING_JSON, *self._encoded))
+            self._messages = PersistentList((OPENING, *self._messages))
+            self._encoded = PersistentList((_OPENING_JSON, *self._encoded))
 
 
 def continuation(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:

@@ -10,7 +10,7 @@
 | a compaction marker without a Summary | Compact | it makes room for the next request |
 | steering prompts in the inbox | Promote | all of them join the next boundary |
 | a subtask that was not run | RunSubtask | the user asked for it, not the model |
-| a tool call that the user refused | Rest | nothing runs until the next prompt |
+| a tool call that the user refused | Rest | nothing runs until the next prompt, a queued one too |
 | a command that the user ran | Rest | the model reads it with the next prompt |
 | an unanswered user message, or calls that were settled | RunTurn | the model owes an answer |
 | a failed turn, and a quarantine of what made it fail | RunTurn | once more without it |
@@ -112,9 +112,10 @@ def next_action(
     owed = _owed(user, turns, resume=resume or _is_remedied(view, history))
     if isinstance(owed, RunTurn):
         return owed
-    queued = [prompt.message.id for prompt in view.inbox if prompt.delivery == "queue"]
-    if queued and owed.reason != REFUSED:
-        return Promote(message_ids=(queued[0],))
+    queued = [prompt for prompt in view.inbox if prompt.delivery == "queue"]
+    # Prompts that waited when the user refused a call may build on it. One that was sent later releases them.
+    if queued and (owed.reason != REFUSED or queued[-1].seq > view.turn_ended):
+        return Promote(message_ids=(queued[0].message.id,))
     return owed
 
 

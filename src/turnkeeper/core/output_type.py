@@ -22,8 +22,9 @@ class OutputType(Generic[T]):
         try:
             schema = _without_reference(msgspec.json.schema(kind))
         except (TypeError, ValueError) as error:
+            reason = str(error).splitlines()[-1]  # The lines before are about arguments of msgspec.
             raise Invalid(
-                f"{kind!r:.80} cannot be an output type: {error}; use a msgspec Struct, a dataclass, a TypedDict or a "
+                f"{kind!r:.80} cannot be an output type: {reason}; use a msgspec Struct, a dataclass, a TypedDict or a "
                 "built-in type"
             ) from error
         self._is_wrapped = schema.get("type") != "object"

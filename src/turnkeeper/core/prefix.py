@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from turnkeeper.core.limits import CACHE_KEPT_S
-from turnkeeper.core.strand import Strand
+from turnkeeper.core.persistent_list import PersistentList
 from turnkeeper.model.context import Epoch, Mark, Prefix
 from turnkeeper.model.request import ModelRequest, ToolDefinition
 from turnkeeper.model.value import JsonObject, encode
@@ -29,18 +29,20 @@ def measure(
     meter: "Meter | None" = None,
     changes: tuple[str, ...] = (),
     servers: Mapping[str, str] | None = None,
+    plugins: Mapping[str, str] | None = None,
 ) -> Prefix:
     """How much of the request ``before`` a request repeats. Its last ``passing`` messages are in no later request.
 
     A request is hashed piece by piece in the order of a provider's cache: tools, system, then each message. ``encoded``
     is the JSON of its first messages. ``rewritten`` is the reason of an event that changed the history since.
     ``meter`` keeps the hashes of the previous request, so that repeated pieces are not hashed again. ``changes`` are
-    those of plugins, which may be the cause; so may MCP servers be, of which ``servers`` has a hash of the tools.
+    those of plugins, which may be the cause; so may the tools be of MCP servers and of plugins, of which ``servers``
+    and ``plugins`` have a hash.
     """
     meter = meter or Meter()
     front = (meter.head(request), *(encode(text) for text in request.system))
     rest = [encode(message) for message in request.messages[len(encoded) :]]
-    said = Strand.of(encoded).plus(rest[: len(rest) - passing])
+    said = PersistentList.of(encoded).plus(rest[: len(rest) - passing])
     lasting = len(front) + len(said)
     places = {1, len(front), lasting, *([before.pieces] if before is not None else [])}
     marks = meter.marks(front, said, places)
@@ -57,6 +59,7 @@ def measure(
         system=marks[len(front)],
         changes=changes,
         servers=dict(servers or {}),
+        plugins=dict(plugins or {}),
     )
     if before is None:
         return prefix.but(cause=_began(epoch))
@@ -87,11 +90,11 @@ class Meter:
 
     def _begin(self) -> None:
         self._front: tuple[bytes, ...] = ()
-        self._said: Strand[bytes] = Strand()
+        self._said: PersistentList[bytes] = PersistentList()
         self._digest, self._size = sha256(), 0
         self._marks: dict[int, Mark] = {}
 
-    def marks(self, front: tuple[bytes, ...], said: Strand[bytes], places: set[int]) -> dict[int, Mark]:
+    def marks(self, front: tuple[bytes, ...], said: PersistentList[bytes], places: set[int]) -> dict[int, Mark]:
         """The size and hash after so many pieces; a place beyond the end of the request has none."""
         known = len(self._front) + len(self._said)
         is_longer = self._front == front and said.begins_with(self._said)
@@ -142,16 +145,21 @@ def _cause(prefix: Prefix, before: Prefix, epoch: Epoch, rewritten: str | None) 
 
 def _with_server(cause: str, prefix: Prefix, before: Prefix) -> str:
     """A cause with the MCP servers that offer other tools than before."""
-    now, then = prefix.servers, before.servers
-    names = sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
+    names = _differing(prefix.servers, before.servers)
     return f"{cause}, by the MCP server {', '.join(names)}" if names else cause
 
 
 def _with_culprit(cause: str, what: str, prefix: Prefix, before: Prefix) -> str:
-    """A cause with the plugins that changed this of the request, or of the one before it."""
-    changes = dict.fromkeys((*prefix.changes, *before.changes))
-    names = [name for name, _, changed in (one.rpartition(": ") for one in changes) if changed == what]
+    """A cause with the plugins that changed this of the request, or of the one before it, or brought other tools."""
+    changes = (one.rpartition(": ") for one in (*prefix.changes, *before.changes))
+    names = dict.fromkeys(name for name, _, changed in changes if changed == what)
+    if what == "tools":
+        names |= dict.fromkeys(_differing(prefix.plugins, before.plugins))
     return f"{cause}, by the plugin {', '.join(names)}" if names else cause
+
+
+def _differing(now: Mapping[str, str], then: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
 
 
 def is_cold(before: Prefix | None, options: JsonObject, now: int) -> bool:

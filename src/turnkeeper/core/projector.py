@@ -172,7 +172,8 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
                 raise Damaged(seq, f"ends the turn {message.id}, which is not open")
             closed = c.TurnClosed(message.but(seq=view.turn.message.seq), view.turn)
             kept, gone = asks.without(view, lambda ask: ask.request.tool.message_id == message.id)
-            return _active(child_tasks.without_message(kept, message.id).but(turn=None), time), (*gone, closed)
+            after = child_tasks.without_message(kept, message.id).but(turn=None, turn_ended=seq)
+            return _active(after, time), (*gone, closed)
         case e.PermissionAsked(request=permission, restarts=restarts):
             return asks.asked(view, seq, PermissionAsk(request=permission, restarts=restarts))
         case e.PermissionReplied(request_id=request_id, reply=answer, feedback=feedback, absence=absence):

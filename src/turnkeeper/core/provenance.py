@@ -79,17 +79,22 @@ def origins(layers: Sequence[JsonObject]) -> tuple[Origin, ...]:
 
 
 def path_of(settings: JsonObject, key: str) -> Path | None:
-    """The path that a dotted key means, where names may have dots themselves; None if it leads nowhere."""
+    """The path that a dotted key means, where names may have dots themselves; None if it leads nowhere.
+
+    The number of an entry, as in ``instructions.1``, means its list.
+    """
     if not key:
         return ()
     for name in sorted(settings, key=len, reverse=True):
         if key == name:
             return (name,)
-        inner = settings[name]
-        if key.startswith(f"{name}.") and isinstance(inner, dict):
-            rest = path_of(inner, key[len(name) + 1 :])
-            if rest is not None:
-                return (name, *rest)
+        if not key.startswith(f"{name}."):
+            continue
+        inner, below = settings[name], key[len(name) + 1 :]
+        if isinstance(inner, list) and below in map(str, range(len(inner))):
+            return (name,)
+        if isinstance(inner, dict) and (rest := path_of(inner, below)) is not None:
+            return (name, *rest)
     return None
 
 

@@ -39,6 +39,7 @@ PROBLEMS_MAX: Final = 100
 _PATHS: Final = ("/", "~", "$HOME", "./", "../")
 """How patterns begin that name files or directories, and not the words of a command."""
 _PLACE: Final = re.compile(r"(?P<reason>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
+_SEPARATORS: Final = re.compile(r"[-_]")
 _GUARDS: Final = frozenset({"permission", "tools", "sandbox", "snapshot"})
 
 
@@ -189,12 +190,29 @@ def _unknown(raw: JsonObject, kinds: list[inspect.Type], path: KeyPath) -> Itera
             cutoff = 0.8 if is_open else 0.6
             parted = (name.rpartition(".") for name in UNUSED)
             unused = [name for place, _, name in parted if place == dotted(path)]
-            near = get_close_matches(key, known, 1, cutoff) or get_close_matches(key, unused, 1, cutoff)
-            advice = f"; did you mean {prefix + near[0]!r}?" if near else "; it is ignored"
+            near = _nearest(key, known, cutoff) or _nearest(key, unused, cutoff)
+            advice = f"; did you mean {prefix + near!r}?" if near else "; it is ignored"
             if near or not is_open:
                 yield Problem(here, f"there is no setting {prefix + key!r}{advice}")
-        elif isinstance(value, dict):
-            yield from _unknown(value, [one for kind in kinds for one in inside(kind, key)], here)
+        else:
+            yield from _unknown_inside(value, [one for kind in kinds for one in inside(kind, key)], here)
+
+
+def _unknown_inside(value: Json, kinds: list[inspect.Type], path: KeyPath) -> Iterator[Problem]:
+    match value:
+        case dict():
+            yield from _unknown(value, kinds, path)
+        case list():
+            entries = [one for kind in kinds for one in inside(kind, "")]
+            for number, entry in enumerate(value):
+                yield from _unknown_inside(entry, entries, (*path, number))
+
+
+def _nearest(key: str, names: list[str], cutoff: float) -> str | None:
+    """The name that a key probably stands for. Other letter cases and separators are the same name: ``base_url``."""
+    folded = {_SEPARATORS.sub("", name).casefold(): name for name in names}
+    near = get_close_matches(_SEPARATORS.sub("", key).casefold(), folded, 1, cutoff)
+    return folded[near[0]] if near else None
 
 
 def is_unused(path: KeyPath) -> bool:

@@ -1,4 +1,4 @@
-"""Transcribe: turns the stream events of a provider into events to append and deltas to publish, in that order.
+"""Scribe: turns the stream events of a provider into events to append and deltas to publish, in that order.
 
 Every part is recorded when it begins: text as empty, a call as pending. The deltas of a text add up to the text. A text
 is recorded whole when it ends; until then ``checkpoint`` makes it durable piece by piece.

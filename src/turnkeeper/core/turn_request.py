@@ -39,6 +39,8 @@ class TurnInputs(msgspec.Struct, frozen=True):
     """Tokens that the answer may have; None if the model's limits are unknown."""
     servers: Mapping[str, str] = {}
     """A hash of the tools of each MCP server, by its name."""
+    plugins: Mapping[str, str] = {}
+    """A hash of the tools that each plugin brings, by its name."""
 
     @property
     def rewritten(self) -> str | None:
@@ -85,6 +87,7 @@ class PreparedRequest(msgspec.Struct, frozen=True):
             rewritten=self.inputs.rewritten,
             changes=changes,
             servers=self.inputs.servers,
+            plugins=self.inputs.plugins,
         )
         return msgspec.structs.replace(self, request=request, prefix=prefix)
 
@@ -120,6 +123,7 @@ def build_request(inputs: TurnInputs, lowered: Lowered, text: Callable[[str], st
         rewritten=inputs.rewritten,
         meter=lowered.meter,
         servers=inputs.servers,
+        plugins=inputs.plugins,
     )
     return PreparedRequest(inputs, request, prefix, lowered)
 

@@ -117,6 +117,8 @@ class ViewState(Value):
     parts: int = 0
     children: tuple[ChildTask, ...] = ()
     """Work of Child Sessions whose results the session does not have yet, in the order it was handed on."""
+    turn_ended: int = 0
+    """The seq of the event that ended the newest turn."""
 
 
 class SessionView(ViewState):

@@ -93,3 +93,5 @@ class Prefix(Value):
     """What plugins changed in the request, each as ``plugin: what``."""
     servers: dict[str, str] = {}
     """A hash of the tools of each MCP server in the request, by its name."""
+    plugins: dict[str, str] = {}
+    """A hash of the tools that each plugin brought to the request, by its name."""

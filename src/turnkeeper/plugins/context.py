@@ -35,11 +35,18 @@ class Entry(NamedTuple):
     plugin: str
 
 
+class PluginTool(NamedTuple):
+    """A tool, and the plugin that brought it."""
+
+    tool: AnyTool
+    plugin: str
+
+
 class Contributions:
     """What the plugins of one place have registered, each kind under its keys."""
 
     def __init__(self) -> None:
-        self.tools: Registry[AnyTool] = Registry("tool of a plugin")
+        self.tools: Registry[PluginTool] = Registry("tool of a plugin")
         self.components = Components()
         self.providers: Registry[Entry] = Registry("provider of a plugin")
         self.keys: Registry[Entry] = Registry("API key of a plugin")
@@ -86,10 +93,11 @@ class PluginContext:
         self.noted: set[str] = set()
         """Hooks that are objects, and were registered."""
 
-    def register_tool(self, given: AnyTool | Function, *, name: str | None = None) -> Registration[AnyTool]:
+    def register_tool(self, given: AnyTool | Function, *, name: str | None = None) -> Registration[PluginTool]:
         """Add a tool: a function, as for ``turnkeeper.tool``, or a Tool."""
         made = given if isinstance(given, Tool) else tool(name=name)(given)
-        return self._kept(self._contributed.tools.register(made.name, isolated(made, self._threads)))
+        brought = PluginTool(isolated(made, self._threads), self.name)
+        return self._kept(self._contributed.tools.register(made.name, brought))
 
     def register_component(self, component: ContextComponent) -> Registration[ContextComponent]:
         """Add a Context Component. When it is removed, the model is told so."""

@@ -47,6 +47,8 @@ class Plugin:
         self._failed_at: int | None = None
         self._hung: set[str] = set()
         """Hooks that exceeded their time; they are not called again."""
+        self._told: dict[str, tuple[str, str]] = {}
+        """What was told of each hook last, and in which session."""
 
     @property
     def name(self) -> str:
@@ -109,11 +111,18 @@ class Plugin:
         self.context.close()
         await self._threads.aclose()
 
-    def failed(self, hook: str, error: Exception) -> str:
-        """Note that a hook failed; what happened, for people."""
+    def failed(self, hook: str, error: Exception, session_id: str = "") -> str | None:
+        """Note that a hook failed; what happened, for people. None if a session was told that of the hook last.
+
+        Some hooks are called for each tool of each request, and one for each event: the same words would come hundreds
+        of times.
+        """
         self._note(f"{hook}: {_words(error)}")
         left = "; the hook is not called again until the plugin is loaded again" if hook in self._hung else ""
-        return f"the plugin {self.name!r} ({self.source.where}) failed in {self.error}{left}"
+        words = f"the plugin {self.name!r} ({self.source.where}) failed in {self.error}{left}"
+        is_news = self._told.get(hook) != (words, session_id)
+        self._told[hook] = words, session_id
+        return words if is_news else None
 
     def _note(self, error: str) -> None:
         self.error, self._failed_at = error, self._now()

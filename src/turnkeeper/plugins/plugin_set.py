@@ -80,7 +80,7 @@ class PluginSet:
                     await plugin.call(EVENT, handler, event)
                 except Exception as error:
                     # As above; and it is not told as an event, of which there would be no end.
-                    log.warning("%s", plugin.failed(EVENT, error))
+                    self._log(plugin.failed(EVENT, error))
 
     async def configured(self, settings: JsonObject) -> JsonObject:
         """The settings after the plugins have seen them; ``settings`` itself stays as it is.
@@ -105,7 +105,7 @@ class PluginSet:
                 await plugin.call(DISPOSE, handler)
             except Exception as error:
                 # As above.
-                log.warning("%s", plugin.failed(DISPOSE, error))
+                self._log(plugin.failed(DISPOSE, error))
         await plugin.aclose()
 
     def unusable(self, names: Sequence[str], hook: str, error: Exception, session_id: str = "") -> None:
@@ -115,10 +115,14 @@ class PluginSet:
                 self.problem(plugin, hook, error, session_id)
 
     def problem(self, plugin: Plugin, hook: str, error: Exception, session_id: str = "") -> None:
-        """Log that a hook of a plugin failed, and tell it."""
-        words = plugin.failed(hook, error)
-        log.warning("%s", words)
-        self._tell(session_id, words)
+        """Log that a hook of a plugin failed, and tell it; not twice in a row."""
+        if (words := plugin.failed(hook, error, session_id)) is not None:
+            self._log(words)
+            self._tell(session_id, words)
+
+    def _log(self, words: str | None) -> None:
+        if words is not None:
+            log.warning("%s", words)
 
 
 NONE = PluginSet()

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.request import ModelRequest, ToolDefinition
 from turnkeeper.model.stream import StreamEvent
+from turnkeeper.model.value import encode
 from turnkeeper.plugins import hooks as h
 from turnkeeper.plugins import payloads as p
 from turnkeeper.plugins.plugin_set import Changed, PluginSet
@@ -81,6 +83,16 @@ async def changed_tools(
         described = changed.output
         found.append(tool.but(description=described.description, schema=described.parameters) if changed.by else tool)
     return tuple(found) if by else tools, tuple(f"{name}: tools" for name in by)
+
+
+def brought_tools(plugins: PluginSet, tools: Sequence[ToolDefinition]) -> dict[str, str]:
+    """A hash of the tools that each plugin brings to a request, by its name."""
+    owners = {one.tool.name: one.plugin for one in plugins.contributed.tools}
+    found: dict[str, list[ToolDefinition]] = {}
+    for tool in tools if owners else ():
+        if tool.name in owners:
+            found.setdefault(owners[tool.name], []).append(tool)
+    return {name: sha256(encode(brought)).hexdigest()[:8] for name, brought in found.items()}
 
 
 class AroundProvider:

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from turnkeeper.core.strand import Strand
+from turnkeeper.core.persistent_list import PersistentList
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -71,7 +71,7 @@ class Bodies:
             return None
         # The first message is part of the key because requests for a title have the session's id too. The entry keeps
         # a reference to that message, so its identity is not reused.
-        messages = Strand.of(request.messages)
+        messages = PersistentList.of(request.messages)
         key = (request.session_id, id(messages[0]))
         prefix = self._cache.pop(key, None)
         if prefix is None or not prefix.is_repeated_by(request, messages):
@@ -111,7 +111,7 @@ class _CachedPrefix:
 
     def __init__(self, request: ModelRequest, block: int) -> None:
         self._model, self._options = request.model, request.options
-        self.messages: Strand[ModelMessage] = Strand()
+        self.messages: PersistentList[ModelMessage] = PersistentList()
         self.encoded = _Blocks(block)
         """The items, joined by commas."""
         self.markable: list[_Markable] = []
@@ -120,7 +120,7 @@ class _CachedPrefix:
         self.tools_encoded = b""
         self._calls: set[str] = set()
 
-    def is_repeated_by(self, request: ModelRequest, messages: Strand[ModelMessage]) -> bool:
+    def is_repeated_by(self, request: ModelRequest, messages: PersistentList[ModelMessage]) -> bool:
         """Whether a request begins with the messages of this prefix, and the prefix still ends at a seam."""
         return (
             len(messages) > len(self.messages)
@@ -135,7 +135,9 @@ class _CachedPrefix:
         results = (result for message in messages for result in _results(message))
         return any(result.call_id in self._calls for result in results)
 
-    def extend(self, messages: Strand[ModelMessage], new: Sequence[ModelMessage], items: Sequence[Wire]) -> None:
+    def extend(
+        self, messages: PersistentList[ModelMessage], new: Sequence[ModelMessage], items: Sequence[Wire]
+    ) -> None:
         """Append the ``new`` messages and their items; ``messages`` is the prefix with them."""
         markable = self.markable
         more = bytearray()

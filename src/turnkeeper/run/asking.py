@@ -30,7 +30,7 @@ from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Conflict, Invalid
 from turnkeeper.outside_code import contained
 from turnkeeper.run.answers import AnswerDoor
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
 from turnkeeper.store.store import Store
 from turnkeeper.tools.tool import Rejected, ToolFailure
@@ -54,7 +54,7 @@ class Responders(msgspec.Struct, frozen=True):
 class Asking(msgspec.Struct, frozen=True):
     """Asks the user for the calls of one turn."""
 
-    pen: Pen
+    writer: FencedWriter
     approved: ApprovedPlace
     """Where approvals hold for the session."""
     store: Store
@@ -79,14 +79,14 @@ class Asking(msgspec.Struct, frozen=True):
             if not open_patterns:
                 return Reply(answer="once")
             request = self._with_deadline(request.but(patterns=tuple(open_patterns)))
-            await self.pen.append(PermissionAsked(request=request, restarts=call.restarts), at="ask")
+            await self.writer.append(PermissionAsked(request=request, restarts=call.restarts), at="ask")
         else:
             request = earlier.request
             if not open_patterns and earlier.reply is None:
-                await self.door.reply(self.pen.session_id, request.id, Reply(answer="once"))
+                await self.door.reply(self.writer.session_id, request.id, Reply(answer="once"))
 
         async def answer(reply: Reply) -> None:
-            await self.door.reply(self.pen.session_id, request.id, reply)
+            await self.door.reply(self.writer.session_id, request.id, reply)
 
         refused: list[str] = []
 
@@ -122,12 +122,12 @@ class Asking(msgspec.Struct, frozen=True):
         if earlier is None:
             if (timeout_s := self.config.timeout) is not None:
                 request = request.but(deadline=self.mint.now() + round(timeout_s * 1000))
-            await self.pen.append(QuestionAsked(request=request, restarts=call.restarts), at="ask")
+            await self.writer.append(QuestionAsked(request=request, restarts=call.restarts), at="ask")
         else:
             request = earlier.request
 
         async def answer(reply: QuestionReply) -> None:
-            await self.door.answer(self.pen.session_id, request.id, reply)
+            await self.door.answer(self.writer.session_id, request.id, reply)
 
         async def respond() -> None:
             if self.responders.question is not None:
@@ -163,7 +163,7 @@ class Asking(msgspec.Struct, frozen=True):
     async def _asks_of(self, by: AskedBy) -> list[OpenAsk]:
         """The requests of a call whose answers are not applied, as they were asked."""
         journal = self.store.journal
-        view = journal.cache.view(self.pen.session_id) or await journal.view(self.pen.session_id)
+        view = journal.cache.view(self.writer.session_id) or await journal.view(self.writer.session_id)
         own = [ask for ask in view.asks if ask.request.tool == by and not ask.is_applied]
         return [await self.store.queries.whole(ask) for ask in own]
 
@@ -205,22 +205,22 @@ class Asking(msgspec.Struct, frozen=True):
         ask = await self._find(request.id)
         assert ask is not None, "a call that waits is not settled"
         call.waits = False
-        await self.pen.append(AnswerApplied(request_id=request.id), at="answer")
+        await self.writer.append(AnswerApplied(request_id=request.id), at="answer")
         return await self.store.queries.whole(ask)
 
     async def _heard(self, request_id: str) -> None:
         """Wait until the log has the answer."""
         journal = self.store.journal
-        view = await journal.view(self.pen.session_id)
+        view = await journal.view(self.writer.session_id)
         if any(ask.request.id == request_id and ask.reply is not None for ask in view.asks):
             return
-        async with aclosing(journal.tail(self.pen.session_id, view.seq)) as news:
+        async with aclosing(journal.tail(self.writer.session_id, view.seq)) as news:
             async for recorded in news:
                 if is_answer(recorded.event, request_id):
                     return
 
     async def _find(self, request_id: str) -> OpenAsk | None:
-        view = await self.store.journal.view(self.pen.session_id)
+        view = await self.store.journal.view(self.writer.session_id)
         return next((ask for ask in view.asks if ask.request.id == request_id), None)
 
 

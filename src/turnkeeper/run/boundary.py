@@ -25,7 +25,7 @@ from turnkeeper.model.mcp import McpInstructions
 from turnkeeper.model.message import ContextUpdate, Message
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.skill import Skill
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
@@ -41,7 +41,7 @@ class Boundary(msgspec.Struct, frozen=True):
 
     async def cross(
         self,
-        pen: Pen,
+        writer: FencedWriter,
         view: SessionView,
         history: History,
         model: ModelInfo,
@@ -84,7 +84,7 @@ class Boundary(msgspec.Struct, frozen=True):
         # Of two with one key that of the program counts; a registry has no key twice.
         own = sorted({one.key: one for one in (*plugins, *self.own)}.values(), key=lambda component: component.key)
         if sampling.begins or instructions or own:
-            await pen.flush()  # It may take its time, and what happened should be known.
+            await writer.flush()  # It may take its time, and what happened should be known.
         samples = await sample(BUILT_IN, own, sampling)
         epoch = await self.store.queries.whole(view.epoch) if view.epoch is not None else None
         if epoch is not None and compacted_at and any(isinstance(one, Unavailable) for _, one in samples):
@@ -97,7 +97,7 @@ class Boundary(msgspec.Struct, frozen=True):
             assert epoch is not None, "without an epoch one begins"
             return epoch, history
         crash_point("boundary.before-admit")
-        after = await pen.append(event)
+        after = await writer.append(event)
         crash_point("boundary.after-admit")
         assert after.epoch is not None, "the event began or changed one"
         history = extend(history, Recorded(after.seq, self.store.mint.now(), event))

@@ -28,7 +28,7 @@ from turnkeeper.plugins.hooks import AUTOCONTINUE
 from turnkeeper.plugins.payloads import AutocontinueInput, AutocontinueOutput
 from turnkeeper.plugins.requests import AroundProvider
 from turnkeeper.run.directories import DirectorySetup
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.summarise import Hooks, Summariser
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.store.store import Store
@@ -43,7 +43,7 @@ class Compaction(msgspec.Struct, frozen=True):
     setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     hooks: Hooks
 
-    async def run(self, pen: Pen, view: SessionView, history: History, marker: HistoryItem) -> None:
+    async def run(self, writer: FencedWriter, view: SessionView, history: History, marker: HistoryItem) -> None:
         """Carry out the compaction that a marker asks for."""
         user, mint = marker.message, self.store.mint
         assert isinstance(user, UserMessage), "a marker speaks for the user"
@@ -56,13 +56,13 @@ class Compaction(msgspec.Struct, frozen=True):
             setup.find(user.model)
         except Refusal as refusal:
             message = message.but(summary=True)
-            await pen.append(TurnStarted(message=message), *close_turn(message, refused(str(refusal)), mint.now()))
+            await writer.append(TurnStarted(message=message), *close_turn(message, refused(str(refusal)), mint.now()))
             return
-        await self._run(pen, history, marker, user, message, setup)
+        await self._run(writer, history, marker, user, message, setup)
 
     async def _run(
         self,
-        pen: Pen,
+        writer: FencedWriter,
         history: History,
         marker: HistoryItem,
         user: UserMessage,
@@ -74,32 +74,32 @@ class Compaction(msgspec.Struct, frozen=True):
         agent = setup.agents.get(COMPACTION) or Agent(name=COMPACTION)
         chosen = _writer(agent, user, setup)
         message = summary_by(message, chosen)
-        await pen.append(CompactingSet(at=mint.now()), TurnStarted(message=message), at="compact")
+        await writer.append(CompactingSet(at=mint.now()), TurnStarted(message=message), at="compact")
         try:
             cut = _cut(history, user, setup, overflow=bool(mark.overflow))
-            todos = await self.store.queries.todos(pen.session_id)
+            todos = await self.store.queries.todos(writer.session_id)
             model = setup.find(chosen)
-            provider = AroundProvider(setup.provider(model), setup.plugins, "compaction", pen.session_id, user)
+            provider = AroundProvider(setup.provider(model), setup.plugins, "compaction", writer.session_id, user)
             summariser = Summariser(self.world, provider, model, agent, message.id, self.hooks, setup.plugins)
             room = usable(setup.find(user.model).limits, setup.window)
-            written = await summariser.write(pen.session_id, cut, todos, room=room, window=setup.window)
-            stored = await self.store.queries.message(pen.session_id, user.id)
+            written = await summariser.write(writer.session_id, cut, todos, room=room, window=setup.window)
+            stored = await self.store.queries.message(writer.session_id, user.id)
             tail = [part.but(tail_start_id=cut.tail_start_id) for part in stored.parts if part.id == mark.id]
             after = following(user, mark, cut, await self._words(user, mark, cut, setup), mint, mint.now())
             now = mint.now()
             ending = compacted(message, written.text, written.problem, tail, after, part_id=mint.part_id(), now=now)
-            await pen.append(*close_turn(message, ending, now, bills=written.bills), at="compacted")
+            await writer.append(*close_turn(message, ending, now, bills=written.bills), at="compacted")
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await self._broken(pen, message, error)
+                await self._broken(writer, message, error)
             raise
 
-    async def _broken(self, pen: Pen, message: AssistantMessage, error: BaseException) -> None:
-        view = await self.store.journal.view(pen.session_id)
+    async def _broken(self, writer: FencedWriter, message: AssistantMessage, error: BaseException) -> None:
+        view = await self.store.journal.view(writer.session_id)
         if view.turn is not None:  # It may be done already: then only what came after it was stopped.
             ending = broken_off(error, "compaction").but(after=(CompactingSet(at=None),))
-            pen.hold(*close_turn(message, ending, self.store.mint.now()))
-            await pen.flush()
+            writer.hold(*close_turn(message, ending, self.store.mint.now()))
+            await writer.flush()
 
     async def _words(self, user: UserMessage, mark: CompactionPart, cut: Split, setup: DirectorySetup) -> str | None:
         """The words that let the model go on by itself; None if it is not to, or has prompts to answer."""

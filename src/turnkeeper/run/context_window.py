@@ -22,7 +22,7 @@ from turnkeeper.model.refusal import Refusal
 from turnkeeper.providers.provider import Measuring, Provider
 from turnkeeper.run.conversations import Conversations
 from turnkeeper.run.directories import DirectorySetup
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace, stored_place
 
@@ -34,7 +34,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
     setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     conversations: Conversations = msgspec.field(default_factory=Conversations)
 
-    async def fit(self, pen: Pen, inputs: TurnInputs, settings: Window, now: int) -> PreparedRequest | None:
+    async def fit(self, writer: FencedWriter, inputs: TurnInputs, settings: Window, now: int) -> PreparedRequest | None:
         """The request, made to fit; None if a compaction has to come first, which is then on record."""
         ready = self._built(inputs, now)
         pruned: Pruning | None = None
@@ -43,20 +43,20 @@ class ContextFitter(msgspec.Struct, frozen=True):
                 case SendRequest():
                     return ready
                 case Pruning() as pruned:
-                    view, history = await self._prune(pen, ready.inputs.history, pruned)
+                    view, history = await self._prune(writer, ready.inputs.history, pruned)
                     ready = self._built(replace(ready.inputs, view=view, history=history), now)
                 case PartsQuarantined() as left_out:
-                    view = await pen.append(left_out)
+                    view = await writer.append(left_out)
                     history = extend(ready.inputs.history, Recorded(view.seq, now, left_out))
                     ready = self._built(replace(ready.inputs, view=view, history=history), now)
                 case CompactFirst():
-                    await pen.append(self._marker(inputs.user, overflow=False), at="marker")
+                    await writer.append(self._marker(inputs.user, overflow=False), at="marker")
                     return None
 
-    async def tidy(self, pen: Pen, view: SessionView, history: History) -> None:
+    async def tidy(self, writer: FencedWriter, view: SessionView, history: History) -> None:
         """Prune old outputs of a session that comes to rest, where that is wanted or pays."""
         user = last_user(history)
-        outputs = self.conversations.outputs(pen.session_id)
+        outputs = self.conversations.outputs(writer.session_id)
         if user is None or not isinstance(user.message, UserMessage) or outputs < PRUNABLE_CHARS_MIN:
             return
         try:
@@ -66,7 +66,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
             return  # The next turn will say what is wrong.
         pruning = prune_after_run(view, history, model.price, setup.window)
         if pruning is not None:
-            await self._prune(pen, history, pruning)
+            await self._prune(writer, history, pruning)
 
     def remedy(self, failure: Failure, sent: PreparedRequest, provider: Provider, settings: Window) -> Sequence[Event]:
         """The events that are recorded with a failure so that the next try does better."""
@@ -84,13 +84,13 @@ class ContextFitter(msgspec.Struct, frozen=True):
     def _marker(self, user: UserMessage, *, overflow: bool) -> Event:
         return a_marker(user, self.store.mint, self.store.mint.now(), auto=True, overflow=overflow)
 
-    async def _prune(self, pen: Pen, history: History, pruning: Pruning) -> tuple[SessionView, History]:
+    async def _prune(self, writer: FencedWriter, history: History, pruning: Pruning) -> tuple[SessionView, History]:
         """Record a pruning; the session after it."""
-        await pen.flush()  # What is stored is read.
+        await writer.flush()  # What is stored is read.
         message_ids = dict.fromkeys(part.message_id for part in pruning.parts)
-        messages = [await self.store.queries.message(pen.session_id, message_id) for message_id in message_ids]
+        messages = [await self.store.queries.message(writer.session_id, message_id) for message_id in message_ids]
         now = self.store.mint.now()
         events = pruning_events(pruning, [part for message in messages for part in message.parts], now)
-        view = await pen.append(*events, at="prune")
+        view = await writer.append(*events, at="prune")
         news = [Recorded(seq, now, event) for seq, event in enumerate(events, view.seq - len(events) + 1)]
         return view, extend(history, *news)

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from turnkeeper.core.history import History, HistoryItem, compaction_of, since_epoch, visible
 from turnkeeper.core.limits import CONVERSATIONS_MAX
 from turnkeeper.core.lowering import Lowered
-from turnkeeper.core.strand import Strand
+from turnkeeper.core.persistent_list import PersistentList
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import AssistantMessage
 
@@ -15,7 +15,7 @@ class _Kept:
 
     def __init__(self, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...]) -> None:
         self.lowered, self.epoch_seq, self.left_out = Lowered(model, frozenset(left_out)), epoch_seq, left_out
-        self.entries: Strand[HistoryItem] = Strand()
+        self.entries: PersistentList[HistoryItem] = PersistentList()
 
     def is_extended_by(self, history: History, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...]) -> bool:
         """Whether the history only grew, and by nothing that changes what the model is shown of the rest."""
@@ -24,7 +24,7 @@ class _Kept:
             self.epoch_seq == epoch_seq
             and self.left_out == left_out
             and self.lowered.model == model
-            and Strand.of(history.entries).begins_with(self.entries)
+            and PersistentList.of(history.entries).begins_with(self.entries)
             # From the last known one on: a compaction that is not done yet is shown only while it is the last.
             and not any(_reshapes(entry) for entry in history.entries[max(0, known - 1) :])
         )
@@ -52,7 +52,7 @@ class Conversations:
             kept = _Kept(model, epoch_seq, left_out)
             new = visible(history.entries)
         kept.lowered.add(since_epoch(new, epoch_seq))
-        kept.entries = Strand.of(history.entries)
+        kept.entries = PersistentList.of(history.entries)
         self._kept[session_id] = kept
         while len(self._kept) > CONVERSATIONS_MAX:
             self._kept.popitem(last=False)

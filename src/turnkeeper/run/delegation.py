@@ -21,7 +21,7 @@ from turnkeeper.model.refusal import Invalid, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.run.asking import WaitingCall
 from turnkeeper.run.children import ChildPrompt, Children, NewChild
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.crash import crash_point
 from turnkeeper.tools.delegation import Assignment, Delegated, TaskResult
 
@@ -46,13 +46,15 @@ class Caller(NamedTuple):
 class CallDelegation:
     """Hands the work of one call on. Every step can be repeated after a crash, and is then done once."""
 
-    def __init__(self, children: Children, pen: Pen, caller: Caller, call: WaitingCall, part: ToolPart) -> None:
-        self._children, self._pen, self._caller, self._call, self._part = children, pen, caller, call, part
+    def __init__(
+        self, children: Children, writer: FencedWriter, caller: Caller, call: WaitingCall, part: ToolPart
+    ) -> None:
+        self._children, self._writer, self._caller, self._call, self._part = children, writer, caller, call, part
         self._store = children.store
 
     async def is_begun(self) -> bool:
         """Whether the child task of the call is recorded."""
-        return task_of(await self._pen.view(), self._part) is not None
+        return task_of(await self._writer.view(), self._part) is not None
 
     async def check(self, wanted: Assignment) -> None:
         """Raise Invalid for an unknown agent, sessions that nest too deep and a task that is none of the caller's."""
@@ -75,7 +77,7 @@ class CallDelegation:
 
     async def begin(self, wanted: Assignment) -> Delegated:
         """Record the child task, then make the Child Session, then admit its prompt. Each is done once."""
-        view = await self._pen.view()
+        view = await self._writer.view()
         task = task_of(view, self._part)
         agent = find_agent(self._caller.agents, task.agent if task is not None else wanted.agent)
         model = agent.model or self._calling_model(view)
@@ -90,7 +92,7 @@ class CallDelegation:
             await self._children.sessions.admit(task.session_id, prompt)
         except Refusal:
             if task.background:
-                await self._pen.append(ChildEnded(session_id=task.session_id))
+                await self._writer.append(ChildEnded(session_id=task.session_id))
             raise
         return Delegated(
             session_id=task.session_id,
@@ -104,7 +106,7 @@ class CallDelegation:
         if work.background:
             self._children.wake(work.session_id)
             return TaskResult(state="running", text="")
-        task = task_of(await self._pen.view(), self._part)
+        task = task_of(await self._writer.view(), self._part)
         assert task is not None, "the work has begun"
         try:
             found: ChildResult = await self._children.settled(work.session_id, task.prompt_id)
@@ -126,7 +128,7 @@ class CallDelegation:
             # A Child Session that works in the background goes on there: this prompt is answered after the others.
             background=wanted.background or bool(background_tasks(view, session_id)),
         )
-        await self._pen.append(ChildBegun(task=task), at="child")
+        await self._writer.append(ChildBegun(task=task), at="child")
         return task
 
     def _new(self, task: ChildTask, wanted: Assignment, agent: Agent) -> NewChild:

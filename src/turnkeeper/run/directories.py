@@ -146,7 +146,7 @@ class Directories(ConfiguredDirectories):
 
         return DirectorySetup(
             agents=known,
-            toolbox=await self._toolboxes.of(place, servers, tuple(plugins.contributed.tools)),
+            toolbox=await self._toolboxes.of(place, servers, [one.tool for one in plugins.contributed.tools]),
             servers=servers,
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,

@@ -27,10 +27,10 @@ from turnkeeper.model.status import Idle
 from turnkeeper.run.children import Children
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
-from turnkeeper.run.heart import Heart
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.histories import Histories
+from turnkeeper.run.lease_keeper import LeaseKeeper
 from turnkeeper.run.open_turns import OpenTurns
-from turnkeeper.run.pen import Pen
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
@@ -43,7 +43,7 @@ class Drain(msgspec.Struct, frozen=True):
 
     store: Store
     histories: Histories
-    heart: Heart
+    lease_keeper: LeaseKeeper
     prepare: Preparation
     open_turns: OpenTurns
     compaction: Compaction
@@ -63,17 +63,19 @@ class Drain(msgspec.Struct, frozen=True):
                 return reason
             case Promote() if not is_pending(await self.store.journal.view(session_id)):
                 # In one append with the change of owner: what is done first after most wakes.
-                pen = await self.heart.take(session_id, partial(promotion, first), at="promote")
+                writer = await self.lease_keeper.take(session_id, partial(promotion, first), at="promote")
             case _:
-                pen = await self.heart.take(session_id)
+                writer = await self.lease_keeper.take(session_id)
         self.releases.forget(session_id)
         try:
-            return await self._loop(pen, resume)
+            return await self._loop(writer, resume)
         except BaseException as error:
-            await self.releases.release(pen, goes_on=isinstance(error, StoreUnavailable))
+            await self.releases.release(writer, goes_on=isinstance(error, StoreUnavailable))
             raise
 
-    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]], *, commits: bool = True) -> bool:
+    async def alone(
+        self, session_id: str, work: Callable[[FencedWriter], Awaitable[None]], *, commits: bool = True
+    ) -> bool:
         """Do other work as the owner of a session that rests; whether prompts came meanwhile. Raises Busy as well.
 
         Prompts that waited before go on waiting. A session whose calls wait for the user is busy with them. With
@@ -85,20 +87,20 @@ class Drain(msgspec.Struct, frozen=True):
                 f"a call of session {session_id!r} waits for an answer of the user or for a Child Session; "
                 "let it go on, or abort the turn"
             )
-        pen = await self.heart.take(session_id)
+        writer = await self.lease_keeper.take(session_id)
         self.releases.forget(session_id)
         try:
             before = await self.store.journal.view(session_id)
-            await pen.close_lost_turn(before)
+            await writer.close_lost_turn(before)
             if commits:
-                await self.reverts.commit(pen)
-            await work(pen)
+                await self.reverts.commit(writer)
+            await work(writer)
             while True:
                 after = await self.store.journal.view(session_id)
-                if await pen.lay_down(after.seq):
+                if await writer.release(after.seq):
                     return any(prompt.seq > before.seq for prompt in after.inbox)
         except BaseException as error:
-            await self.releases.release(pen, goes_on=isinstance(error, StoreUnavailable))
+            await self.releases.release(writer, goes_on=isinstance(error, StoreUnavailable))
             raise
 
     async def _first(self, session_id: str, resume: bool) -> Action | None:
@@ -112,42 +114,42 @@ class Drain(msgspec.Struct, frozen=True):
         held = await self.children.held(view)
         return next_action(view, history, resume=resume, is_attended=self.is_attended, held=held)
 
-    async def _loop(self, pen: Pen, resume: bool) -> str:
+    async def _loop(self, writer: FencedWriter, resume: bool) -> str:
         while True:
             # The view first: the history read after it can only be newer, and resting checks that nothing came since.
-            view = await pen.view()
+            view = await writer.view()
             if is_open(view):
-                await self.reverts.finish(pen)
+                await self.reverts.finish(writer)
                 continue
-            history = await self.histories.follow(pen)
+            history = await self.histories.follow(writer)
             match await self._next(view, history, resume):
                 case Promote() | Compact() | RunTurn() | RunSubtask() if is_pending(view):
-                    await self.reverts.commit(pen)
+                    await self.reverts.commit(writer)
                 case Abandon():
-                    await pen.leave_turn(view)
+                    await writer.leave_turn(view)
                     # A view has marks in the place of long texts, and so has what was just written of it.
-                    self.histories.forget(pen.session_id)
+                    self.histories.forget(writer.session_id)
                 case ResumeTurn():
                     if resume:
                         await self.children.resume_open(view)
-                    is_cut_off = await self.open_turns.resume(pen, view, history)
+                    is_cut_off = await self.open_turns.resume(writer, view, history)
                     resume = resume and is_cut_off
                 case Promote() as action:
-                    await pen.append(*promotion(action, view), at="promote")
+                    await writer.append(*promotion(action, view), at="promote")
                 case Compact(marker=marker):
                     resume = False
-                    await pen.flush()
-                    await self.compaction.run(pen, view, history, marker)
+                    await writer.flush()
+                    await self.compaction.run(writer, view, history, marker)
                 case RunTurn() as action:
                     resume = False
-                    await self.prepare.run(pen, view, history, action)
+                    await self.prepare.run(writer, view, history, action)
                 case RunSubtask() as action:
                     resume = False
-                    await self.open_turns.run_subtask(pen, view, history, action)
+                    await self.open_turns.run_subtask(writer, view, history, action)
                 case Rest(reason=reason):
                     if view.turn is None:
-                        await self.fitter.tidy(pen, view, history)
-                    if await pen.lay_down(view.seq):
+                        await self.fitter.tidy(writer, view, history)
+                    if await writer.release(view.seq):
                         return reason
                 case action:
                     assert_never(action)

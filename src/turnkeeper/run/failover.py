@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.children import Children
-from turnkeeper.run.coordinator import Coordinator
+from turnkeeper.run.coordinator import Coordinator, Outcome
 from turnkeeper.run.families import Families
 from turnkeeper.run.recover import AskToContinue, Failed, Left, Recovery, TakeOver
 from turnkeeper.run.wakes import Wakes
@@ -50,7 +50,7 @@ class Failover(msgspec.Struct, frozen=True):
 
     async def watch(self, group: TaskGroup) -> None:
         """Take over sessions when their host dies or falls silent, and run them on in ``group``. Never ends."""
-        leases = self.taking_over.heart.leases
+        leases = self.taking_over.lease_keeper.leases
         while True:
             await leases.pace.sleep(leases.terms.beat_s)
             try:
@@ -83,18 +83,24 @@ class Failover(msgspec.Struct, frozen=True):
                 group.start_soon(self._resume_in_time, one)
 
     async def _resume_in_time(self, one: Left) -> None:
-        leases = self.taking_over.heart.leases
+        leases = self.taking_over.lease_keeper.leases
         while True:
             try:
-                return await self._resume_one(one)
+                outcome = await self._resume_one(one)
+                if outcome.store == "ok":
+                    return
+                reason = outcome.reason
             except Refusal as error:
                 log.warning("the session %s was taken over and cannot go on: %s", one.session_id, error)
-                return None
-            except EngineError as error:  # The store may come back; until then nobody else knows of the session.
-                log.warning("the session %s was taken over and waits for its store: %s", one.session_id, error)
-                await leases.pace.sleep(leases.terms.beat_s)
+                return
+            except EngineError as error:
+                reason = str(error)
+            # The store may come back; until then nobody else knows of the session.
+            log.warning("the session %s was taken over and waits for its store: %s", one.session_id, reason)
+            await leases.pace.sleep(leases.terms.beat_s)
 
-    async def _resume_one(self, one: Left) -> None:
+    async def _resume_one(self, one: Left) -> Outcome:
         await self.children.recover(one.session_id)  # A session that rests may be given a result, and goes on then.
-        if not one.rests:
-            await self.coordinator.run(one.session_id, resume=one.resumes)
+        if one.rests:
+            return Outcome(kind="rested")
+        return await self.coordinator.run(one.session_id, resume=one.resumes)

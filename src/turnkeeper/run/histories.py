@@ -14,10 +14,10 @@ from turnkeeper.core.history import (
     is_completed_summary,
     trimmed,
 )
-from turnkeeper.core.strand import Strand
+from turnkeeper.core.persistent_list import PersistentList
 from turnkeeper.model.event import RevertCommitted, TurnEnded
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.store import Store
 
 KEPT_MAX = 128
@@ -43,19 +43,19 @@ class Histories:
         self._keep(session_id, history)
         return history
 
-    async def follow(self, pen: Pen) -> History:
-        """The history for the session's writer: with what the pen holds, and without reading what the pen wrote.
+    async def follow(self, writer: FencedWriter) -> History:
+        """The history for the session's owner: with what the writer holds, and without reading what the writer wrote.
 
         Held events are added to what is returned and not to what is kept: it is not certain yet where they will stand.
         """
-        history = self._kept.get(pen.session_id)
-        news = pen.events_after(history.seq) if history is not None else None
+        history = self._kept.get(writer.session_id)
+        news = writer.events_after(history.seq) if history is not None else None
         if history is None or news is None:
-            await pen.flush()  # The log is read, which may take its time.
-            return await self.get(pen.session_id)
+            await writer.flush()  # The log is read, which may take its time.
+            return await self.get(writer.session_id)
         history = _grown(history, news)
-        self._keep(pen.session_id, history)
-        return _grown(history, pen.held_after(history.seq))
+        self._keep(writer.session_id, history)
+        return _grown(history, writer.held_after(history.seq))
 
     def forget(self, session_id: str) -> None:
         """Let go of a session that was removed, or whose history must be read again."""
@@ -82,7 +82,7 @@ class Histories:
                 break
         inbox = tuple([await self._store.queries.whole(one) for one in view.inbox])
         turn = await self._store.queries.whole(view.turn) if view.turn is not None else None
-        return History(view=view.but(inbox=inbox, turn=turn), entries=Strand(reversed(newest_first)))
+        return History(view=view.but(inbox=inbox, turn=turn), entries=PersistentList(reversed(newest_first)))
 
     async def _news(self, session_id: str, after: int) -> list[Recorded]:
         """The events after ``after``, with the text of their blobs."""

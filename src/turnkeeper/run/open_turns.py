@@ -26,7 +26,7 @@ from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.change_summaries import ChangeSummaries
 from turnkeeper.run.directories import DirectorySetup
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.settle import Settlement
 from turnkeeper.run.settlements import Settlements, TurnSetting
 from turnkeeper.run.turn import Surroundings
@@ -47,16 +47,16 @@ class OpenTurns(msgspec.Struct, frozen=True):
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
-    async def resume(self, pen: Pen, view: SessionView, history: History) -> bool:
+    async def resume(self, writer: FencedWriter, view: SessionView, history: History) -> bool:
         """Run the waiting calls of the open turn again from their beginning, and end the turn.
 
         Whether the turn was cut off, because a Child Session was: the model is not told before the user resumes it.
         """
         assert view.turn is not None, "an open turn is resumed"
         turn = await self.store.queries.whole(view.turn)
-        return await self._run_calls(pen, view, history, turn, waiting_calls(view.but(turn=turn)), subtask=None)
+        return await self._run_calls(writer, view, history, turn, waiting_calls(view.but(turn=turn)), subtask=None)
 
-    async def run_subtask(self, pen: Pen, view: SessionView, history: History, action: RunSubtask) -> None:
+    async def run_subtask(self, writer: FencedWriter, view: SessionView, history: History, action: RunSubtask) -> None:
         """Hand a subtask to a Child Session: one call in an assistant message of its own, which no model made."""
         user, mint = action.user.message, self.store.mint
         assert isinstance(user, UserMessage), "a subtask is given by the user"
@@ -66,21 +66,21 @@ class OpenTurns(msgspec.Struct, frozen=True):
         except Refusal as refusal:
             directory = view.session.directory
             message = open_turn(asked, directory, directory, id=mint.message_id(), now=mint.now())
-            await record_failed_turn(pen, message, refused(str(refusal)), mint.now())
+            await record_failed_turn(writer, message, refused(str(refusal)), mint.now())
             return
         if self.begun is not None:
             self.begun(view, history, user, place)
         message = open_turn(asked, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
         call = subtask_call(action.part, message, mint.part_id(), mint.now())
-        after = await pen.append(TurnStarted(message=message), PartRecorded(part=call), at="attempt")
+        after = await writer.append(TurnStarted(message=message), PartRecorded(part=call), at="attempt")
         assert after.turn is not None, "the turn has begun"
         turn = await self.store.queries.whole(after.turn)
         calls = [part for part in turn.parts.values() if isinstance(part, ToolPart)]
-        await self._run_calls(pen, after, history, turn, calls, subtask=action.part)
+        await self._run_calls(writer, after, history, turn, calls, subtask=action.part)
 
     async def _run_calls(
         self,
-        pen: Pen,
+        writer: FencedWriter,
         view: SessionView,
         history: History,
         turn: OpenTurn,
@@ -97,26 +97,26 @@ class OpenTurns(msgspec.Struct, frozen=True):
         allowed = mentioned([subtask.agent]) if subtask is not None else ()
         snapshots: TurnSnapshots | None = None
         try:
-            settlement, setting = await self._resumed(pen, view, history, turn, allowed)
+            settlement, setting = await self._resumed(writer, view, history, turn, allowed)
             snapshots = settlement.snapshots
-            snapshots.record = partial(self._record_snapshot, pen, turn.message, snapshots)
+            snapshots.record = partial(self._record_snapshot, writer, turn.message, snapshots)
             snapshots.begin()
             await settlement.resume([part for part in turn.parts.values() if isinstance(part, ToolPart)], waiting)
         except Refusal as refusal:
             states = [part.but(state=failed(part, mint.now(), str(refusal), {})) for part in waiting]
-            pen.hold(*(PartRecorded(part=part) for part in states), at="settle")
+            writer.hold(*(PartRecorded(part=part) for part in states), at="settle")
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await self._break_off(pen, error, snapshots)
+                await self._break_off(writer, error, snapshots)
             raise
         files = await snapshots.finish() if snapshots is not None else None
-        ended = await pen.view()
+        ended = await writer.view()
         closing = close_resumed_turn(
             ended, mint.now(), files=files, part_id=mint.part_id, may_be_cut_off=subtask is None
         )
-        pen.hold(*closing, at="end")
+        writer.hold(*closing, at="end")
         if (said := self._follow_up(history, ended, closing)) is not None:
-            pen.hold(MessageRecorded(message=said.info, parts=said.parts))
+            writer.hold(MessageRecorded(message=said.info, parts=said.parts))
         if snapshots is not None:
             self.changes.after_turn(view, history, setting.user, files, setting.setup.snapshots)
         return any(isinstance(one, TurnEnded) and one.message.error is not None for one in closing)
@@ -127,7 +127,7 @@ class OpenTurns(msgspec.Struct, frozen=True):
         mint, turn = self.store.mint, HistoryItem(message=message, parts=tuple(view.turn.parts.values()))
         return follow_up(history, turn, message_id=mint.message_id(), part_id=mint.part_id(), now=mint.now())
 
-    async def _record_snapshot(self, pen: Pen, message: AssistantMessage, snapshots: TurnSnapshots) -> None:
+    async def _record_snapshot(self, writer: FencedWriter, message: AssistantMessage, snapshots: TurnSnapshots) -> None:
         """Record the snapshot before calls that run again, which may be long after those of the same turn."""
         assert snapshots.before is not None, "only a snapshot that was taken is recorded"
         mark = SnapshotPart(
@@ -137,27 +137,27 @@ class OpenTurns(msgspec.Struct, frozen=True):
             snapshot=snapshots.before,
         )
         with suppress(StoreUnavailable):  # It stays held, and the call's result comes after it.
-            await pen.append(PartRecorded(part=mark), at="record")
+            await writer.append(PartRecorded(part=mark), at="record")
 
-    async def _break_off(self, pen: Pen, error: BaseException, snapshots: TurnSnapshots | None) -> None:
+    async def _break_off(self, writer: FencedWriter, error: BaseException, snapshots: TurnSnapshots | None) -> None:
         files: TurnFiles | None = None
         if snapshots is not None:
             with anyio.move_on_after(SNAPSHOT_END_S):
                 files = await snapshots.finish()
-        view = await pen.view()
+        view = await writer.view()
         assert view.turn is not None, "the turn is open until its calls are settled"
         is_stopped = isinstance(error, anyio.get_cancelled_exc_class())
-        if is_stopped and not self.world.is_interrupted(pen.session_id) and waiting_calls(view):
-            pen.hold(*_patched(files, view.turn.message, self.store.mint.part_id))
-            await pen.leave_turn(await pen.view())
+        if is_stopped and not self.world.is_interrupted(writer.session_id) and waiting_calls(view):
+            writer.hold(*_patched(files, view.turn.message, self.store.mint.part_id))
+            await writer.leave_turn(await writer.view())
         else:
             turn = await self.store.queries.whole(view.turn)
             mint = self.store.mint
             events = stopped_open(turn, error, mint.now(), files=files, part_id=mint.part_id)
-            await pen.append(*events, at="end")
+            await writer.append(*events, at="end")
 
     async def _resumed(
-        self, pen: Pen, view: SessionView, history: History, turn: OpenTurn, allowed: Ruleset
+        self, writer: FencedWriter, view: SessionView, history: History, turn: OpenTurn, allowed: Ruleset
     ) -> tuple[Settlement, TurnSetting]:
         user = last_user(history)
         assert user is not None, "a turn answers the user"
@@ -171,12 +171,12 @@ class OpenTurns(msgspec.Struct, frozen=True):
         )
         before = [entry for entry in history.entries if entry.message.id != turn.message.id]
         earlier = latest_calls(history.but(entries=before), user)
-        return self.settlements.settlement(pen, view, setting, rules, toolbox, earlier), setting
+        return self.settlements.settlement(writer, view, setting, rules, toolbox, earlier), setting
 
 
-async def record_failed_turn(pen: Pen, message: AssistantMessage, ending: Ending, now: int) -> None:
+async def record_failed_turn(writer: FencedWriter, message: AssistantMessage, ending: Ending, now: int) -> None:
     """Record a turn that cannot even be asked for, like any other that failed."""
-    await pen.append(TurnStarted(message=message), *close_turn(message, ending, now))
+    await writer.append(TurnStarted(message=message), *close_turn(message, ending, now))
 
 
 def _patched(files: TurnFiles | None, message: AssistantMessage, part_id: Callable[[], str]) -> list[PartRecorded]:

@@ -6,8 +6,8 @@ from itertools import count
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.lease import MANY_HOSTS, ONE_HOST
-from turnkeeper.run.heart import Heart
 from turnkeeper.run.host import Host
+from turnkeeper.run.lease_keeper import LeaseKeeper
 from turnkeeper.run.leases import Leases
 from turnkeeper.run.settings import Settings
 from turnkeeper.run.stop_requests import StopRequests
@@ -20,7 +20,7 @@ SHARED = ("postgres",)
 _numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
 
 
-def new_heart(
+def new_lease_keeper(
     store: Store,
     group: TaskGroup,
     settings: Settings,
@@ -28,8 +28,8 @@ def new_heart(
     stop: Callable[[str], Awaitable[object]],
     interrupt: Callable[[str], Awaitable[object]],
     wake: Callable[[str], None],
-) -> Heart:
-    """The heart of a new runtime. ``stop`` ends a run as the end of the process, ``interrupt`` as the user does."""
+) -> LeaseKeeper:
+    """For a new runtime. ``stop`` ends a run as the end of the process does, ``interrupt`` as the user."""
     terms = settings.lease or (MANY_HOSTS if store.engine.name in SHARED else ONE_HOST)
     owner = this_process().but(runtime=str(next(_numbers)), lease_s=terms.lease_s)
     leases = Leases(store.engine, owner, terms, settings.pace)
@@ -41,4 +41,4 @@ def new_heart(
         delegates=settings.delegates or not settings.runs,
         now=settings.pace.now,
     )
-    return Heart(store, leases, group, stop=stop, wake=wake, beside=requests.heed, host=host)
+    return LeaseKeeper(store, leases, group, stop=stop, wake=wake, beside=requests.heed, host=host)

@@ -18,7 +18,7 @@ from turnkeeper.model.event import PartRecorded
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.session import Session
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.workspace import files, paths
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -60,7 +60,13 @@ class PlanFile(NamedTuple):
 
 
 async def remind(
-    pen: Pen, view: SessionView, history: History, user: UserMessage, agent: Agent, plan: PlanFile, mint: Mint
+    writer: FencedWriter,
+    view: SessionView,
+    history: History,
+    user: UserMessage,
+    agent: Agent,
+    plan: PlanFile,
+    mint: Mint,
 ) -> tuple[SessionView, History]:
     """Record the reminder that the newest prompt gets, if it gets one; the session and its history after it."""
     # What a compaction hides matters only to an agent that needs the workflow.
@@ -69,5 +75,5 @@ async def remind(
     if reminder is None:
         return view, history
     event = PartRecorded(part=reminder_part(user, reminder, plan.reminder(reminder), mint.part_id()))
-    view = await pen.append(event, at="remind")
+    view = await writer.append(event, at="remind")
     return view, extend(history, Recorded(view.seq, mint.now(), event))

@@ -6,24 +6,24 @@ import msgspec
 
 from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.fitting import too_large
-from turnkeeper.core.history import History
+from turnkeeper.core.history import History, last_root
 from turnkeeper.core.next_action import RunTurn
 from turnkeeper.core.skills import TOOL as SKILL
 from turnkeeper.core.turn_ends import Ending, open_turn, refused
 from turnkeeper.core.turn_request import PreparedRequest, TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import answer_max
-from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.message import UserMessage
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.plugins.payloads import RequestInput
 from turnkeeper.plugins.plugin_set import PluginSet
-from turnkeeper.plugins.requests import changed_request, changed_tools
+from turnkeeper.plugins.requests import brought_tools, changed_request, changed_tools
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.change_summaries import ChangeSummaries
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.directories import DirectorySetup
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.open_turns import record_failed_turn
-from turnkeeper.run.pen import Pen
 from turnkeeper.run.plan_mode import remind
 from turnkeeper.run.settlements import Settlements, TurnSetting
 from turnkeeper.run.turn import Surroundings, Turn
@@ -45,18 +45,18 @@ class Preparation(msgspec.Struct, frozen=True):
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
-    async def run(self, pen: Pen, view: SessionView, history: History, action: RunTurn) -> None:
+    async def run(self, writer: FencedWriter, view: SessionView, history: History, action: RunTurn) -> None:
         """One turn, from its preparation to its end."""
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
         mint = self.store.mint
         try:
             place = await stored_place(view.session.directory)
-            check_not_grown(place, view.session.project_id, _last_root(history))
+            check_not_grown(place, view.session.project_id, last_root(history))
         except Refusal as refusal:
             directory = view.session.directory
             message = open_turn(user, directory, directory, id=mint.message_id(), now=mint.now())
-            await record_failed_turn(pen, message, refused(str(refusal)), mint.now())
+            await record_failed_turn(writer, message, refused(str(refusal)), mint.now())
             return
         message = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
         if self.begun is not None and action.step == 1:
@@ -67,14 +67,14 @@ class Preparation(msgspec.Struct, frozen=True):
             setting = TurnSetting.of(view.session, place, setup, action.user, self.boundary.environ)
             provider = setup.provider(model)
         except Refusal as refusal:
-            await record_failed_turn(pen, message, refused(str(refusal)), mint.now())
+            await record_failed_turn(writer, message, refused(str(refusal)), mint.now())
             return
         agent = setting.agent
-        view, history = await remind(pen, view, history, user, agent, setting.plan, mint)
+        view, history = await remind(writer, view, history, user, agent, setting.plan, mint)
         rules = self.settlements.rules(setting, view)
         toolbox = setup.toolbox.visible(rules, user.tools, model_id=model.id, agents=setup.agents.values())
         epoch, history = await self.boundary.cross(
-            pen,
+            writer,
             view,
             history,
             model,
@@ -88,21 +88,22 @@ class Preparation(msgspec.Struct, frozen=True):
             plugins=setup.plugins.contributed.components,
         )
         output_max = answer_max(model.limits, setup.window)
-        tools, described = await changed_tools(setup.plugins, toolbox.definitions(), pen.session_id)
+        tools, described = await changed_tools(setup.plugins, toolbox.definitions(), writer.session_id)
         servers = {one.name: one.tools_hash for one in setup.servers if one.is_on and one.tools}
-        inputs = TurnInputs(view, history, action, user, model, agent, epoch, tools, output_max, servers)
-        ready = await self.fitter.fit(pen, inputs, setup.window, message.time.created)
+        brought = brought_tools(setup.plugins, toolbox.definitions())
+        inputs = TurnInputs(view, history, action, user, model, agent, epoch, tools, output_max, servers, brought)
+        ready = await self.fitter.fit(writer, inputs, setup.window, message.time.created)
         if ready is None:
             return
         if (failure := too_large(ready)) is not None:
-            await record_failed_turn(pen, message, Ending(failure=failure), mint.now())
+            await record_failed_turn(writer, message, Ending(failure=failure), mint.now())
             return
         ready = await _changed(ready, setup.plugins, described)
         earlier = latest_calls(ready.inputs.history, action.user)
-        settlement = self.settlements.settlement(pen, view, setting, rules, toolbox, earlier)
+        settlement = self.settlements.settlement(writer, view, setting, rules, toolbox, earlier)
         settlement.is_last, settlement.schema = ready.inputs.is_last, ready.inputs.schema
         turn = Turn(
-            pen,
+            writer,
             self.world,
             provider,
             ready,
@@ -123,9 +124,3 @@ async def _changed(ready: PreparedRequest, plugins: PluginSet, described: tuple[
     )
     request, changes = await changed_request(plugins, ready.request, asked)
     return ready.changed(request, (*described, *changes)) if described or changes else ready
-
-
-def _last_root(history: History) -> str | None:
-    """The worktree of the last turn."""
-    messages = (entry.message for entry in reversed(history.entries))
-    return next((one.path.root for one in messages if isinstance(one, AssistantMessage)), None)

@@ -17,8 +17,8 @@ from turnkeeper.model.refusal import Busy, Invalid, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.outside_code import contained
 from turnkeeper.run.children import Children
-from turnkeeper.run.heart import Heart
 from turnkeeper.run.histories import Histories
+from turnkeeper.run.lease_keeper import LeaseKeeper
 from turnkeeper.run.reverts import Reverts
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.store import Store
@@ -55,7 +55,7 @@ class TakeOver(msgspec.Struct, frozen=True):
 
     store: Store
     histories: Histories
-    heart: Heart
+    lease_keeper: LeaseKeeper
     config: Callable[[ProjectPlace], Config]
     """The configuration that holds in a place. May raise a Refusal."""
     reverts: Reverts
@@ -96,10 +96,10 @@ class TakeOver(msgspec.Struct, frozen=True):
                     failed[session_id] = str(error) or type(error).__name__
 
         busy = [key[-1] for key, _ in await self.store.engine.scan(("busy",)) if key[-1] not in active]
-        self.heart.leases.forget_all_but(busy)
-        free = await self.heart.leases.listen(busy)
+        self.lease_keeper.leases.forget_all_but(busy)
+        free = await self.lease_keeper.leases.listen(busy)
         busy = [session_id for session_id in busy if session_id in free] if only_owned else busy
-        busy = [session_id for session_id in busy if await self.heart.host.admits(session_id)]
+        busy = [session_id for session_id in busy if await self.lease_keeper.host.admits(session_id)]
         async with anyio.create_task_group() as group:
             for session_id in busy:
                 group.start_soon(take, session_id)
@@ -108,11 +108,11 @@ class TakeOver(msgspec.Struct, frozen=True):
     async def _take(self, session_id: str, resumes: bool, failed: Failed) -> Left:
         # Shielded: one whose turn is still open must not become idle, or it would never be found again.
         with anyio.CancelScope(shield=True):
-            pen = await self.heart.take(session_id, self._still_left)
+            writer = await self.lease_keeper.take(session_id, self._still_left)
             view = await self.store.journal.view(session_id)
-            await pen.leave_turn(view)
+            await writer.leave_turn(view)
             try:
-                await self.reverts.finish(pen)
+                await self.reverts.finish(writer)
             except Refusal as error:  # It stays open, and the next prompt is refused with the same words.
                 log.warning("session %s: %s", session_id, error)
                 failed[session_id] = str(error)
@@ -122,12 +122,12 @@ class TakeOver(msgspec.Struct, frozen=True):
             history = await self.histories.get(session_id)
             held = await self.children.held(view)
             action = next_action(view, history, resume=resumes, is_attended=self.is_attended, held=held)
-            rests = isinstance(action, Rest) and await pen.lay_down(view.seq)
+            rests = isinstance(action, Rest) and await writer.release(view.seq)
         return Left(session_id, resumes, rests)
 
     def _still_left(self, view: SessionView) -> tuple[()]:
         """Refuse a session that this runtime has begun to run since it was found: its run would lose its fence."""
-        if view.owner == self.heart.owner:
+        if view.owner == self.lease_keeper.owner:
             raise Busy(f"session {view.session.id!r} is being run here by now")
         return ()
 
@@ -140,7 +140,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     async def _is_orphan(self, session_id: str) -> bool:
         view = await self.store.journal.view(session_id)
         if view.owner is not None:
-            return view.owner != self.heart.owner and self.heart.leases.may_take(session_id, view)
+            return view.owner != self.lease_keeper.owner and self.lease_keeper.leases.may_take(session_id, view)
         return view.turn is None or turn_state(view) != "waits"
 
     async def _goes_on(self, session_id: str, policy: Recovery | None, ask: AskToContinue | None) -> bool:

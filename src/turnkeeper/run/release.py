@@ -1,6 +1,6 @@
 """Release a session that is no longer run, also when the store takes no writes: then it is tried again until it does.
 
-Until then the log names this process as the owner, and what the session's pen holds is in memory only.
+Until then the log names this process as the owner, and what the session's writer holds is in memory only.
 """
 
 import logging
@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import RELEASE_RETRY_S
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.engine import StaleFence, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -24,23 +24,23 @@ class Releases:
         self, group: TaskGroup, sleep: Callable[[float], Awaitable[None]], wake: Callable[[str], None]
     ) -> None:
         self._group, self._sleep, self._wake = group, sleep, wake
-        self._pens: dict[str, Pen] = {}
+        self._pens: dict[str, FencedWriter] = {}
         self._lock = anyio.Lock()
 
-    async def release(self, pen: Pen, *, goes_on: bool) -> None:
-        """Append what the pen holds and become idle; later, if the store takes no writes now.
+    async def release(self, writer: FencedWriter, *, goes_on: bool) -> None:
+        """Append what the writer holds and become idle; later, if the store takes no writes now.
 
         With ``goes_on`` the store stopped the session, and not the user. Then it stays busy until it is run again: if
         this process dies first, another one finds it so and takes it over.
         """
         try:
             if not goes_on:
-                await pen.lay_down()
+                await writer.release()
                 return
         except StoreUnavailable as error:
-            log.warning("session %s cannot be released yet, and stays busy: %s", pen.session_id, error)
-        self._pens[pen.session_id] = pen
-        self._group.start_soon(self._retry, pen, goes_on, name=f"release {pen.session_id}")
+            log.warning("session %s cannot be released yet, and stays busy: %s", writer.session_id, error)
+        self._pens[writer.session_id] = writer
+        self._group.start_soon(self._retry, writer, goes_on, name=f"release {writer.session_id}")
 
     async def finish(self, session_id: str) -> bool:
         """Release a session now that could not be released before; whether there was such a one.
@@ -48,11 +48,11 @@ class Releases:
         Raises StoreUnavailable if the store still takes no writes.
         """
         async with self._lock:
-            pen = self._pens.get(session_id)
-            if pen is None:
+            writer = self._pens.get(session_id)
+            if writer is None:
                 return False
             with suppress(StaleFence):  # Another process owns the session now: what is held came too late.
-                await pen.lay_down()
+                await writer.release()
             del self._pens[session_id]
             return True
 
@@ -62,16 +62,16 @@ class Releases:
         Raises StoreUnavailable if the store still takes no writes.
         """
         async with self._lock:
-            pen = self._pens.get(session_id)
-            if pen is not None:
+            writer = self._pens.get(session_id)
+            if writer is not None:
                 with suppress(StaleFence):
-                    await pen.flush()
+                    await writer.flush()
 
     def forget(self, session_id: str) -> None:
         """There is nothing left to release: the next run has taken the session, or found that it rests."""
-        pen = self._pens.pop(session_id, None)
-        if pen is not None:
-            pen.on_release()
+        writer = self._pens.pop(session_id, None)
+        if writer is not None:
+            writer.on_release()
 
     async def finish_all(self) -> None:
         """Try once to release every session that is still owned."""
@@ -79,17 +79,17 @@ class Releases:
             with suppress(StoreUnavailable):
                 await self.finish(session_id)
 
-    async def _retry(self, pen: Pen, goes_on: bool) -> None:
-        while self._pens.get(pen.session_id) is pen:
+    async def _retry(self, writer: FencedWriter, goes_on: bool) -> None:
+        while self._pens.get(writer.session_id) is writer:
             await self._sleep(RELEASE_RETRY_S)
             try:
                 if goes_on:
-                    self._wake(pen.session_id)
+                    self._wake(writer.session_id)
                 else:
-                    await self.finish(pen.session_id)
+                    await self.finish(writer.session_id)
             except StoreUnavailable:
                 continue
             except Exception:
                 # The top of a background job: what keeps one session from being released ends nothing else.
-                log.exception("session %s cannot be released", pen.session_id)
+                log.exception("session %s cannot be released", writer.session_id)
                 return

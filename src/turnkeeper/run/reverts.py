@@ -40,8 +40,8 @@ from turnkeeper.model.event import (
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.refusal import Conflict
 from turnkeeper.model.session import Revert, Session
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.histories import Histories
-from turnkeeper.run.pen import Pen
 from turnkeeper.run.restoring import FileRestoring
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.files import is_moved
@@ -74,33 +74,33 @@ class Reverts(msgspec.Struct, frozen=True):
         """What the end of the pending revert would do."""
         return (await self._plan_clear(session_id))[0]
 
-    async def stage(self, pen: Pen, target: RevertTarget, progress: Progress = no_progress) -> Planned:
+    async def stage(self, writer: FencedWriter, target: RevertTarget, progress: Progress = no_progress) -> Planned:
         """Set history and files aside; what was done to each file. Raises NotFound like ``plan``."""
-        await self.finish(pen)
-        return await self._carry_out(pen, *await self._plan(pen.session_id, target), progress)
+        await self.finish(writer)
+        return await self._carry_out(writer, *await self._plan(writer.session_id, target), progress)
 
-    async def clear(self, pen: Pen, progress: Progress = no_progress) -> Planned:
+    async def clear(self, writer: FencedWriter, progress: Progress = no_progress) -> Planned:
         """Bring back what was set aside; nothing if nothing was."""
-        await self.finish(pen)
-        if not is_pending(await self.store.journal.view(pen.session_id)):
+        await self.finish(writer)
+        if not is_pending(await self.store.journal.view(writer.session_id)):
             return Planned()
-        return await self._carry_out(pen, *await self._plan_clear(pen.session_id), progress)
+        return await self._carry_out(writer, *await self._plan_clear(writer.session_id), progress)
 
-    async def commit(self, pen: Pen, *, keeps_message: bool = False) -> None:
+    async def commit(self, writer: FencedWriter, *, keeps_message: bool = False) -> None:
         """Remove what was set aside from the history; nothing if nothing was. ``keeps_message`` keeps its message."""
-        await self.finish(pen)
-        view = await self.store.journal.view(pen.session_id)
+        await self.finish(writer)
+        view = await self.store.journal.view(writer.session_id)
         revert = view.session.revert
         if revert is None:
             if view.restore is not None:  # A redo could not write these files, and nobody tried again.
-                await pen.append(RevertCleared(), at="revert")
+                await writer.append(RevertCleared(), at="revert")
             return
         point = RevertPoint(revert.message_id, revert.part_id, keeps_message or revert.keeps_message)
-        entries = await self._entries_from(pen.session_id, revert.message_id, revert.part_id)
+        entries = await self._entries_from(writer.session_id, revert.message_id, revert.part_id)
         aside = set_aside(entries, point)
         summary = await self._summary_without(view, aside)
-        await pen.append(*commit_events(view, entries, aside, point), *summary, at="commit")
-        self.histories.forget(pen.session_id)
+        await writer.append(*commit_events(view, entries, aside, point), *summary, at="commit")
+        self.histories.forget(writer.session_id)
 
     async def _summary_without(self, view: SessionView, aside: Iterable[HistoryItem]) -> list[Event]:
         """What the messages changed that stay: until now the summary tells what was set aside."""
@@ -113,21 +113,21 @@ class Reverts(msgspec.Struct, frozen=True):
             return [summary_of(())]
         return [] if _is_away(view.session) else await _summary(await self._restoring(view.session), entries)
 
-    async def finish(self, pen: Pen, progress: Progress = no_progress) -> Planned | None:
+    async def finish(self, writer: FencedWriter, progress: Progress = no_progress) -> Planned | None:
         """Carry out what a process began and did not finish: what it does to the files; None if there was nothing."""
-        view = await self.store.journal.view(pen.session_id)
+        view = await self.store.journal.view(writer.session_id)
         restore = view.restore
         if restore is None or not restore.is_open:
             return None
         restoring = await self._restoring(view.session, restore.root)
-        restore, left = await self._finished(pen, restore, restoring, progress)
+        restore, left = await self._finished(writer, restore, restoring, progress)
         words = f"; these files stay as they are: {', '.join(sorted(left))}" if left else ""
-        log.warning("session %s: a revert that was cut off is finished now%s", pen.session_id, words)
+        log.warning("session %s: a revert that was cut off is finished now%s", writer.session_id, words)
         files = tuple(turned_out(one, left) for one in restore.files)
         return Planned(revert=restore.revert, root=restore.root, files=files)
 
     async def _finished(
-        self, pen: Pen, restore: Restore, restoring: FileRestoring | None, progress: Progress
+        self, writer: FencedWriter, restore: Restore, restoring: FileRestoring | None, progress: Progress
     ) -> tuple[Restore, dict[str, str]]:
         """Write what was cut off; what others changed since is merged anew, by a plan that is in the log first."""
         left = await self._put(restore, restoring, progress)
@@ -135,12 +135,12 @@ class Reverts(msgspec.Struct, frozen=True):
         if restoring is not None and changed:
             anew = await restoring.merge_anew(changed)
             restore = restore.but(files=tuple(anew.get(one.file, one) for one in restore.files))
-            await self._begin(pen, restore, restoring)
+            await self._begin(writer, restore, restoring)
             stays = {one.file: one.reason for one in anew.values() if one.reason is not None}
             left = {name: why for name, why in left.items() if name not in anew} | stays
             merged = [one for one in anew.values() if one.file not in stays]
             left |= await restoring.write(merged, progress)
-        await pen.append(*await self._done(pen.session_id, restoring, restore, left), at="revert")
+        await writer.append(*await self._done(writer.session_id, restoring, restore, left), at="revert")
         return restore, left
 
     async def plan_finish(self, session_id: str) -> Planned | None:
@@ -182,19 +182,19 @@ class Reverts(msgspec.Struct, frozen=True):
         return Planned(root=restoring.root, files=await restoring.redo(view.restore)), restoring
 
     async def _carry_out(
-        self, pen: Pen, planned: Planned, restoring: FileRestoring | None, progress: Progress
+        self, writer: FencedWriter, planned: Planned, restoring: FileRestoring | None, progress: Progress
     ) -> Planned:
         restore = Restore(root=planned.root, files=planned.files, revert=planned.revert)
         if restoring is not None and planned.files:
-            await self._begin(pen, restore, restoring)
+            await self._begin(writer, restore, restoring)
         left = await self._put(restore, restoring, progress)
-        await pen.append(*await self._done(pen.session_id, restoring, restore, left), at="revert")
+        await writer.append(*await self._done(writer.session_id, restoring, restore, left), at="revert")
         return planned.but(files=tuple(turned_out(one, left) for one in planned.files))
 
-    async def _begin(self, pen: Pen, restore: Restore, restoring: FileRestoring) -> None:
+    async def _begin(self, writer: FencedWriter, restore: Restore, restoring: FileRestoring) -> None:
         """Put the plan in the log, before a file is touched."""
         await restoring.keep()
-        await pen.append(RestoreBegun(root=restore.root, files=restore.files, revert=restore.revert), at="restore")
+        await writer.append(RestoreBegun(root=restore.root, files=restore.files, revert=restore.revert), at="restore")
 
     async def _put(self, restore: Restore, restoring: FileRestoring | None, progress: Progress) -> dict[str, str]:
         """Write the files of a restore; those that were left as they are, with the reasons."""

@@ -39,11 +39,11 @@ from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.failover import Failover
 from turnkeeper.run.families import Families
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.job_wakes import new_wakes
 from turnkeeper.run.open_turns import OpenTurns
-from turnkeeper.run.ownership import new_heart
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.ownership import new_lease_keeper
 from turnkeeper.run.plugin_events import PluginEvents
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import AskToContinue, Failed, Left, Recovery, TakeOver
@@ -97,8 +97,10 @@ class Runtime:
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
         self.responders = settings.responders
         """Who answers requests to the user in this process."""
-        self.heart = new_heart(store, group, settings, stop=self._stop_run, interrupt=self.interrupt, wake=self.wake)
-        self.owner = self.heart.owner
+        self.lease_keeper = new_lease_keeper(
+            store, group, settings, stop=self._stop_run, interrupt=self.interrupt, wake=self.wake
+        )
+        self.owner = self.lease_keeper.owner
         """What the log names as the owner of the sessions that are run here."""
         self._interrupted: set[str] = set()
         self._histories = Histories(store)
@@ -109,7 +111,7 @@ class Runtime:
         self.reverts = Reverts(store, self._histories, self._repository)
         self._drain = self._new_drain(publish)
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
-        self.wakes = new_wakes(store, self.heart.host.label_of)
+        self.wakes = new_wakes(store, self.lease_keeper.host.label_of)
         self._coordinator = new_coordinator(group, self._run_drain, None if settings.runs else self.wakes)
         self._families = Families(store, self._coordinator, self._releases, self.children, self.jobs, self._interrupted)
         self._failover = self._new_failover()
@@ -143,7 +145,7 @@ class Runtime:
         taking_over = TakeOver(
             self._store,
             self._histories,
-            self.heart,
+            self.lease_keeper,
             lambda place: self.directories.catalog(place)[0],
             self.reverts,
             self.children,
@@ -177,7 +179,7 @@ class Runtime:
         return Drain(
             store,
             self._histories,
-            self.heart,
+            self.lease_keeper,
             Preparation(store, world, setup, settlements, boundary, fitter, changes, begun),
             OpenTurns(store, world, setup, settlements, changes, begun),
             Compaction(store, world, setup, settings.hooks),
@@ -198,8 +200,8 @@ class Runtime:
 
     def worker(self, concurrency: int) -> Worker:
         """What runs the sessions that other processes ask for."""
-        self.heart.announce("worker", concurrency)
-        return Worker(self.wakes, self.heart, self.run, concurrency)
+        self.lease_keeper.announce("worker", concurrency)
+        return Worker(self.wakes, self.lease_keeper, self.run, concurrency)
 
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run a session until it rests."""
@@ -223,7 +225,9 @@ class Runtime:
         await self.children.run_ended(session_id, self._interrupted)
         return reason
 
-    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]], *, commits: bool = True) -> Outcome:
+    async def alone(
+        self, session_id: str, work: Callable[[FencedWriter], Awaitable[None]], *, commits: bool = True
+    ) -> Outcome:
         """Do something else than a turn as the owner of a session; prompts that come meanwhile are run after it.
 
         A pending revert is committed first, unless ``commits`` is False. Raises Busy unless the session rests.
@@ -250,13 +254,13 @@ class Runtime:
         """What the model is shown of a session, as of now."""
         return await self._histories.get(session_id)
 
-    async def compact(self, pen: Pen) -> None:
+    async def compact(self, writer: FencedWriter) -> None:
         """Carry out the compaction that was just asked for, as the owner of the session."""
-        view = await self._store.journal.view(pen.session_id)
-        history = await self.history(pen.session_id)
+        view = await self._store.journal.view(writer.session_id)
+        history = await self.history(writer.session_id)
         marker = last_user(history)
         assert marker is not None, "the caller has recorded one"
-        await self._drain.compaction.run(pen, view, history, marker)
+        await self._drain.compaction.run(writer, view, history, marker)
 
     async def wait(self, session_id: str) -> Outcome:
         """Wait until a session rests."""
@@ -297,7 +301,7 @@ class Runtime:
         await self._plugin_events.aclose()
         self.directories.close_tools()
         await self._releases.finish_all()
-        await self.heart.aclose()
+        await self.lease_keeper.aclose()
         await self._network.aclose()
 
     async def end_calls(self) -> None:
@@ -392,5 +396,5 @@ class Runtime:
         return [one.session_id for one in left]
 
 
-async def _nothing(pen: Pen) -> None:
+async def _nothing(writer: FencedWriter) -> None:
     """Nothing but what is done before any work."""

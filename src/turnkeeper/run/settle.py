@@ -34,7 +34,7 @@ from turnkeeper.run.abandon import StartsTasks, first_error, run_or_abandon
 from turnkeeper.run.asking import Asking, WaitingCall
 from turnkeeper.run.call_requests import CallRequests
 from turnkeeper.run.discovery import Discovery
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.turn_snapshots import TurnSnapshots
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
@@ -61,7 +61,7 @@ BASH: Final = "bash"
 class Settlement(msgspec.Struct):
     """Settles the calls of one turn."""
 
-    pen: Pen
+    writer: FencedWriter
     tasks: StartsTasks
     """Outlives the turn: a tool that ignores an interrupt is left in it."""
     mint: Mint
@@ -184,10 +184,10 @@ class _Call(WaitingCall):
         is_done = isinstance(state, ToolCompleted)
         after = [*self._turn.discovery.near(self._read), *self._following] if is_done else []
         self.part = self.part.but(state=state)
-        self._turn.pen.hold(PartRecorded(part=self.part), *after, at="settle")
+        self._turn.writer.hold(PartRecorded(part=self.part), *after, at="settle")
         if not ends_turn():
             with suppress(StoreUnavailable):  # The result stays held, and the next append brings it.
-                await self._turn.pen.flush()
+                await self._turn.writer.flush()
 
     async def run(self) -> ToolState:
         turn = self._turn
@@ -314,11 +314,11 @@ class _Call(WaitingCall):
         if now - self._reported >= PROGRESS_MS:
             self._reported = now
             with suppress(StoreUnavailable):  # The call goes on: its result says more than its progress.
-                await self._turn.pen.append(PartRecorded(part=self.part), at="settle")
+                await self._turn.writer.append(PartRecorded(part=self.part), at="settle")
 
     async def _set_todos(self, todos: tuple[Todo, ...]) -> None:
         self._check_open()
-        await self._turn.pen.append(TodosSet(todos=todos))
+        await self._turn.writer.append(TodosSet(todos=todos))
 
     def _check_open(self) -> None:
         if self._is_left:

@@ -26,7 +26,7 @@ from turnkeeper.run.children import Children
 from turnkeeper.run.delegation import CallDelegation, Caller
 from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.discovery import Discovery
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.permission import dismiss_all
 from turnkeeper.run.plan_mode import PlanFile
 from turnkeeper.run.settle import Settlement
@@ -89,7 +89,13 @@ class Settlements(msgspec.Struct, frozen=True):
         return merge(rules, mentioned(turn.mentions), allowed)
 
     def settlement(
-        self, pen: Pen, view: SessionView, turn: TurnSetting, rules: Ruleset, toolbox: Toolbox, earlier: Sequence[Part]
+        self,
+        writer: FencedWriter,
+        view: SessionView,
+        turn: TurnSetting,
+        rules: Ruleset,
+        toolbox: Toolbox,
+        earlier: Sequence[Part],
     ) -> Settlement:
         """How the calls of a turn are settled. ``earlier`` are the newest calls since the user spoke."""
         session_id, world, place, setup = view.session.id, self.world, turn.place, turn.setup
@@ -97,12 +103,12 @@ class Settlements(msgspec.Struct, frozen=True):
 
         async def hand_over(name: str, words: str) -> list[Event]:
             other, mint = find_agent(setup.agents, name), self.store.mint
-            return handed_over(other, words, turn.user, await pen.view(), mint, mint.now())
+            return handed_over(other, words, turn.user, await writer.view(), mint, mint.now())
 
-        asking = Asking(pen, approved, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
+        asking = Asking(writer, approved, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
         caller = Caller(view.session, turn.agent, setup.agents, setup.delegating)
         return Settlement(
-            pen=pen,
+            writer=writer,
             tasks=self.calls,
             mint=self.store.mint,
             toolbox=toolbox,
@@ -122,7 +128,7 @@ class Settlements(msgspec.Struct, frozen=True):
             jobs=self.jobs,
             plan=turn.plan.path,
             handed_over=hand_over,
-            delegate=partial(CallDelegation, self.children, pen, caller),
+            delegate=partial(CallDelegation, self.children, writer, caller),
             plugins=setup.plugins,
             goes_on_when_rejected=setup.goes_on_when_rejected,
             is_interrupted=lambda: world.is_interrupted(session_id),

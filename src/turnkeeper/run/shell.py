@@ -18,7 +18,7 @@ from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
 from turnkeeper.run.abandon import run_or_abandon
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean
@@ -44,13 +44,13 @@ class ShellCommand(msgspec.Struct, frozen=True):
     environ: Mapping[str, str]
     bounds: Bounds = msgspec.field(default_factory=Bounds)
 
-    async def run(self, pen: Pen) -> None:
+    async def run(self, writer: FencedWriter) -> None:
         """Run it to its end. Whatever happens, the log has its end, and what was printed until then."""
         directory, worktree, id = str(self.place.directory), str(self.place.worktree), self.mint.message_id()
         message = open_turn(self.user, directory, worktree, id=id, now=self.mint.now())
         running = self._call()
         part = self._part(message, running)
-        await pen.append(
+        await writer.append(
             MessageRecorded(message=self.user, parts=(self._introduction(),)),
             TurnStarted(message=message),
             PartRecorded(part=part),
@@ -59,25 +59,25 @@ class ShellCommand(msgspec.Struct, frozen=True):
         crash_point("run.tool-begin")
         kept = KeptOutput()
         try:
-            execute = partial(self._execute, pen, part, running, kept)
+            execute = partial(self._execute, writer, part, running, kept)
             state = await run_or_abandon(self.group, execute, name=f"command {part.call_id}")
         except BaseException as error:
             # Stopped, mostly: what it printed is the user's, and goes on record before the cancellation goes on.
             stopped = part.but(state=self._stopped(part, running, kept))
-            await self._end(pen, message, broken_off(error, "command", stopped))
+            await self._end(writer, message, broken_off(error, "command", stopped))
             raise
-        await self._end(pen, message, Ending(parts=(part.but(state=state),)))
+        await self._end(writer, message, Ending(parts=(part.but(state=state),)))
 
-    async def _end(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:
+    async def _end(self, writer: FencedWriter, message: AssistantMessage, ending: Ending) -> None:
         """Record the end. It is held first, so that it is not lost if the store takes no writes now."""
-        pen.hold(*close_turn(message, ending, self.mint.now()), at="end")
-        await pen.flush()
+        writer.hold(*close_turn(message, ending, self.mint.now()), at="end")
+        await writer.flush()
 
-    async def _execute(self, pen: Pen, part: ToolPart, running: ToolRunning, kept: KeptOutput) -> ToolState:
+    async def _execute(self, writer: FencedWriter, part: ToolPart, running: ToolRunning, kept: KeptOutput) -> ToolState:
         async def heard(ending: str) -> None:
             progress = PartRecorded(part=part.but(state=running.but(metadata={"output": ending})))
             with suppress(StoreUnavailable):  # The command goes on, and its result says all of it again.
-                await pen.append(progress, at="record")
+                await writer.append(progress, at="record")
 
         try:
             ran = await shell.run(

@@ -9,14 +9,14 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, StatusChanged
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import BUSY, Owner
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
 
 
-async def take_pen(
+async def take_session(
     store: Store,
     session_id: str,
     owner: Owner,
@@ -24,7 +24,7 @@ async def take_pen(
     *,
     at: str = "",
     may_take: Callable[[SessionView], bool] | None = None,
-) -> Pen:
+) -> FencedWriter:
     """Become the owner of a session, and append in the same moment what ``first`` decides.
 
     ``at`` names the crash points around it. ``may_take`` says whether the owner of a session may be replaced; by
@@ -42,9 +42,9 @@ async def take_pen(
             await store.journal.view(session_id)
             continue
         crash_point(f"run.after-{at}")
-        pen = Pen(store, session_id, owner, fence)
-        pen.note_written(decided, view)
-        return pen
+        writer = FencedWriter(store, session_id, owner, fence)
+        writer.note_written(decided, view)
+        return writer
     raise Busy(f"session {session_id!r} changes its owner again and again; try again")
 
 

@@ -1,6 +1,6 @@
 """One provider turn: request, stream, record, settle; with retries, and always closed.
 
-``TurnStarted`` is appended before the model is asked. ``TurnEnded`` is held by the pen: it is appended with what the
+``TurnStarted`` is appended before the model is asked. ``TurnEnded`` is held by the writer: it is appended with what the
 loop does next, the begin of the next turn or the session's rest.
 """
 
@@ -34,7 +34,7 @@ from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.abandon import first_error
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.settle import Settlement
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean
@@ -56,7 +56,7 @@ class Turn:
 
     def __init__(
         self,
-        pen: Pen,
+        writer: FencedWriter,
         world: Surroundings,
         provider: Provider,
         sent: PreparedRequest,
@@ -66,7 +66,7 @@ class Turn:
         remedy: Callable[[Failure], Sequence[Event]],
     ) -> None:
         """``remedy`` gives the events that are recorded with a failure so that the next turn does better."""
-        self._pen, self._world, self._provider, self._sent = pen, world, provider, sent
+        self._writer, self._world, self._provider, self._sent = writer, world, provider, sent
         self._settlement, self._snapshots, self._remedy = settlement, settlement.snapshots, remedy
         self._plugins = plugins
         self._snapshots.record = self._record_snapshot
@@ -88,9 +88,9 @@ class Turn:
         """Whether the answer was read to its end, and how many of its calls are not settled yet."""
 
     async def run(self) -> None:
-        """Run the turn to its end, which the pen then holds. The end of a cancelled or broken turn is in the log."""
+        """Run the turn to its end, which the writer then holds. The end of a cancelled or broken turn is in the log."""
         started = TurnStarted(message=self._attempts.message, prefix=self._sent.prefix)
-        view = await self._pen.append(started, at="attempt")
+        view = await self._writer.append(started, at="attempt")
         self._attempts.placed(view.seq)
         self._snapshots.begin()
         try:
@@ -103,7 +103,7 @@ class Turn:
                     await self._write(lambda: self._attempts.scribe.close(self._now()))
                 finally:  # Held also if the store takes no writes now.
                     await self._break_off(error)
-                await self._pen.flush(at="leave")
+                await self._writer.flush(at="leave")
             raise
 
     async def _break_off(self, error: BaseException) -> None:
@@ -115,8 +115,8 @@ class Turn:
         never_begun = [call.but(state=interrupted(call, now)) for call in self._attempts.scribe.calls()]
         left = self._settlement.left_waiting
         if left and isinstance(error, anyio.get_cancelled_exc_class()):
-            self._pen.hold(*(PartRecorded(part=part) for part in never_begun))
-            self._pen.hold(*self._attempts.suspend(await self._pen.view(), now, files))
+            self._writer.hold(*(PartRecorded(part=part) for part in never_begun))
+            self._writer.hold(*self._attempts.suspend(await self._writer.view(), now, files))
         else:
             never_begun += [call.but(state=interrupted(call, now)) for call in left]
             self._end(broken_off(error, "turn", *never_begun).but(files=files))
@@ -125,8 +125,8 @@ class Turn:
         """Hold ``TurnEnded``, with the bill and the step's mark before it and a remedy after it."""
         self.files = ending.files
         remedy = tuple(self._remedy(ending.failure)) if ending.failure is not None else ()
-        self._pen.hold(*self._attempts.scribe.snapshot_known())
-        self._pen.hold(*self._attempts.close(ending.but(after=remedy), self._now()), at="end")
+        self._writer.hold(*self._attempts.scribe.snapshot_known())
+        self._writer.hold(*self._attempts.close(ending.but(after=remedy), self._now()), at="end")
 
     async def _attempt(self) -> Retry | Ending:
         """Take in one answer. Calls start as soon as they are recorded; all are settled when this returns."""
@@ -178,7 +178,7 @@ class Turn:
         """Make the first snapshot durable: undo needs it, whatever becomes of this process."""
         with suppress(StoreUnavailable):  # It stays held, and the call's result comes after it.
             await self._write(self._attempts.scribe.snapshot_known)
-            await self._pen.flush(at="record")
+            await self._writer.flush(at="record")
 
     async def _save_regularly(self, scope: anyio.CancelScope) -> None:
         """Make text durable that no more text follows."""
@@ -197,15 +197,15 @@ class Turn:
             try:
                 for act in left:
                     if isinstance(act, Delta):
-                        await self._pen.flush(at="record")
+                        await self._writer.flush(at="record")
                         self._world.publish(act)
                     else:
                         await self._hold(act)
             finally:
                 # If the store takes no writes now: the Scribe says each event only once.
-                self._pen.hold(*(act for act in left if not isinstance(act, Delta)))
-            if not self._attempts.may_wait(self._pen.held):
-                await self._pen.flush(at="record")
+                self._writer.hold(*(act for act in left if not isinstance(act, Delta)))
+            if not self._attempts.may_wait(self._writer.held):
+                await self._writer.flush(at="record")
 
     async def _hold(self, event: Event) -> None:
         """Hold an event of the Scribe: a text that has ended as plugins change it."""
@@ -215,9 +215,9 @@ class Turn:
                     event = PartRecorded(part=await self._completed(part))
                 finally:
                     # If it is stopped meanwhile, the text is recorded as it is: the Scribe says it only once.
-                    self._pen.hold(event)
+                    self._writer.hold(event)
             case _:
-                self._pen.hold(event)
+                self._writer.hold(event)
 
     async def _completed(self, part: TextPart) -> TextPart:
         asked = TextCompleteInput(session_id=part.session_id, message_id=part.message_id, part_id=part.id)
@@ -229,10 +229,10 @@ class Turn:
         """Record that there is another attempt, take back what the failed one said, and wait."""
         now, number = self._now(), self._attempts.number
         wait = delay(number, retry.failure, now=now, rand=self._world.random())
-        await self._pen.append(*self._attempts.take_back(retry, self._pen.drop_held(), now))
-        await self._pen.status(Retrying(attempt=number, message=retry.words, next=now + wait))
+        await self._writer.append(*self._attempts.take_back(retry, self._writer.drop_held(), now))
+        await self._writer.status(Retrying(attempt=number, message=retry.words, next=now + wait))
         await self._world.sleep(wait / 1000)
-        await self._pen.status(BUSY)
+        await self._writer.status(BUSY)
 
     def _now(self) -> int:
         return self._world.mint.now()

@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import WAKE_RETRY_S
 from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.heart import Heart
+from turnkeeper.run.lease_keeper import LeaseKeeper
 from turnkeeper.run.wakes import Receiver, Taken, Wakes
 from turnkeeper.store.engine import EngineError
 
@@ -27,8 +27,8 @@ class Run(Protocol):
 class Worker:
     """Takes wakes and runs their sessions."""
 
-    def __init__(self, wakes: Wakes, heart: Heart, run: Run, concurrency: int) -> None:
-        self._wakes, self._heart, self._run, self._concurrency = wakes, heart, run, concurrency
+    def __init__(self, wakes: Wakes, lease_keeper: LeaseKeeper, run: Run, concurrency: int) -> None:
+        self._wakes, self._lease_keeper, self._run, self._concurrency = wakes, lease_keeper, run, concurrency
         self._working: set[str] = set()
         self._ended = anyio.Event()
         self._is_leaving = False
@@ -41,7 +41,7 @@ class Worker:
     async def work(self, sleep: Callable[[float], Awaitable[None]] = anyio.sleep) -> None:
         """Run sessions until ``leave`` is called and those under way have come to rest."""
         async with (
-            self._wakes.receiver(self._heart.host.labels, self._heart.leases.terms.lease_s) as receiver,
+            self._wakes.receiver(self._lease_keeper.host.labels, self._lease_keeper.leases.terms.lease_s) as receiver,
             anyio.create_task_group() as upkeep,
         ):
             upkeep.start_soon(self._keep_up, receiver)
@@ -58,14 +58,14 @@ class Worker:
     def leave(self) -> None:
         """Take no more sessions."""
         self._is_leaving = True
-        self._heart.drain()
+        self._lease_keeper.drain()
         self._ended.set()
 
     async def _take(self, receiver: Receiver, group: TaskGroup) -> None:
         self._ended = anyio.Event()
         free = self._concurrency - len(self._working)
         if free > 0:
-            for taken in await receiver.take(free, self._working, self._heart.host.admits):
+            for taken in await receiver.take(free, self._working, self._lease_keeper.host.admits):
                 self._working.add(taken.session_id)
                 group.start_soon(self._work_on, receiver, taken, name=f"wake of {taken.session_id}")
 
@@ -86,7 +86,7 @@ class Worker:
             group.cancel_scope.cancel()
 
     async def _keep_up(self, receiver: Receiver) -> None:
-        leases = self._heart.leases
+        leases = self._lease_keeper.leases
         while True:
             try:
                 await receiver.keep_up()

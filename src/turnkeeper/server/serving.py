@@ -147,11 +147,14 @@ async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> 
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     if left:
         log.warning("sessions that a dead process left open were looked after: %d", len(left))
+    from turnkeeper.run.ownership import SHARED  # Not before: the first request is answered first.
+
     async with anyio.create_task_group() as group:
         if service.options.runs:
             group.start_soon(service.turnkeeper.watch_leases)
-        else:
-            service.turnkeeper.runtime.heart.announce("server")
+        # A server that runs sessions on one machine writes nothing while it has none.
+        if not service.options.runs or service.turnkeeper.store.engine.name in SHARED:
+            service.turnkeeper.runtime.lease_keeper.announce("server")
         await service.turnkeeper.resume_taken_over(left)
 
 

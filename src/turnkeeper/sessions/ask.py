@@ -43,7 +43,7 @@ async def send(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
     """Admit a prompt. In a session that is busy it waits for its turn, so that it gets an answer of its own."""
     known = await _admitted(store, prompt.message_id)
     if known is None:
-        await runtime.heart.host.check_prompt(session_id)
+        await runtime.lease_keeper.host.check_prompt(session_id)
         try:
             return Sent(await prompting.prompt(store, runtime, session_id, prompt, deliver=own_turn), False)
         except Conflict:

@@ -51,13 +51,12 @@ async def _heartbeats(store: Store, now: int) -> list[Heartbeat]:
 
 
 def _host(one: Heartbeat, now: int, leases: Sequence[LeaseReport]) -> HostReport:
-    state = process(one.owner)
     return HostReport(
         owner=one.owner,
         role=one.role,
-        process=state,
-        # Sessions of a process that ended are taken over, and its heartbeat stays as it was.
-        sessions=sum(lease.owner == one.owner for lease in leases) if state == "ended" else one.sessions,
+        process=process(one.owner),
+        # Not as the heartbeat says: the last one of a process that ended, or that rests, stays as it was.
+        sessions=sum(lease.owner == one.owner for lease in leases),
         concurrency=one.concurrency,
         draining=one.draining,
         labels=one.labels,

@@ -16,7 +16,7 @@ from turnkeeper.model.parts import TextPart
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
@@ -65,9 +65,9 @@ async def compact(
     if not force and (reason := too_small(before, len(shown), info.limits, config.compaction)) is not None:
         return Compacted(reason=reason, before=before, after=before)
 
-    async def work(pen: Pen) -> None:
-        await pen.append(a_marker(speaker, store.mint, store.mint.now(), auto=auto), at="marker")
-        await runtime.compact(pen)
+    async def work(writer: FencedWriter) -> None:
+        await writer.append(a_marker(speaker, store.mint, store.mint.now(), auto=auto), at="marker")
+        await runtime.compact(writer)
 
     await runtime.alone(session.id, work)
     return _result(await runtime.history(session.id), info, before)

@@ -12,7 +12,7 @@ from turnkeeper.model.parts import CompactionPart, TextPart
 from turnkeeper.model.refusal import Busy, Invalid
 from turnkeeper.model.restore import Reverted
 from turnkeeper.model.session import Revert
-from turnkeeper.run.pen import Pen
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
@@ -35,7 +35,7 @@ async def revert(
     if dry_run:
         await _check_rests(store, runtime, session_id)
         return await _result(store, session_id, await runtime.reverts.plan(session_id, target), is_plan=True)
-    return await _alone(store, runtime, session_id, lambda pen: runtime.reverts.stage(pen, target, progress))
+    return await _alone(store, runtime, session_id, lambda writer: runtime.reverts.stage(writer, target, progress))
 
 
 async def unrevert(
@@ -45,14 +45,14 @@ async def unrevert(
     if dry_run:
         await _check_rests(store, runtime, session_id)
         return await _result(store, session_id, await runtime.reverts.plan_clear(session_id), is_plan=True)
-    return await _alone(store, runtime, session_id, lambda pen: runtime.reverts.clear(pen, progress))
+    return await _alone(store, runtime, session_id, lambda writer: runtime.reverts.clear(writer, progress))
 
 
 async def commit(store: Store, runtime: Runtime, session_id: str) -> None:
     """Remove what comes after the message of a revert for good. Its message stays. Raises Busy."""
 
-    async def work(pen: Pen) -> None:
-        await runtime.reverts.commit(pen, keeps_message=True)
+    async def work(writer: FencedWriter) -> None:
+        await runtime.reverts.commit(writer, keeps_message=True)
 
     if is_pending(await store.journal.view(session_id)):
         await runtime.alone(session_id, work, commits=False)
@@ -140,17 +140,19 @@ async def _finished(
         planned = await runtime.reverts.plan_finish(session_id)
         return await _result(store, session_id, planned or Planned(), is_plan=True)
 
-    async def finish(pen: Pen) -> Planned:
-        return await runtime.reverts.finish(pen, progress) or Planned()
+    async def finish(writer: FencedWriter) -> Planned:
+        return await runtime.reverts.finish(writer, progress) or Planned()
 
     return await _alone(store, runtime, session_id, finish)
 
 
-async def _alone(store: Store, runtime: Runtime, session_id: str, do: Callable[[Pen], Awaitable[Planned]]) -> Reverted:
+async def _alone(
+    store: Store, runtime: Runtime, session_id: str, do: Callable[[FencedWriter], Awaitable[Planned]]
+) -> Reverted:
     done: list[Planned] = []
 
-    async def work(pen: Pen) -> None:
-        done.append(await do(pen))
+    async def work(writer: FencedWriter) -> None:
+        done.append(await do(writer))
 
     await store.queries.state(session_id)
     await runtime.alone(session_id, work, commits=False)

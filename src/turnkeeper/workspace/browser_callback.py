@@ -32,7 +32,7 @@ class BrowserCallback:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(self._arrived)
         except TimeoutError as error:
-            raise Invalid(f"the browser did not come back within {timeout_s:g} s; nothing was stored") from error
+            raise Invalid(f"the browser did not come back within {timeout_s:g} s") from error
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:

@@ -44,7 +44,7 @@ class _Good(NamedTuple):
 class SettingsCache:
     """Caches the settings of directories until one of their files or variables changes.
 
-    A file that was good and no longer is keeps its last good settings, so that a slip of the pen stops no session.
+    A file that was good and no longer is keeps its last good settings, so that a slip of the writer stops no session.
     """
 
     def __init__(

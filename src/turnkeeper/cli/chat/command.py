@@ -230,7 +230,7 @@ def _signals(talk: "Conversation") -> Iterator[None]:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, talk.interrupted)
     for one in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(one, talk.heard, "leave", "")
+        loop.add_signal_handler(one, talk.end)
     try:
         yield
     finally:

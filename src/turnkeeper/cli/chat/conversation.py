@@ -61,6 +61,8 @@ class Conversation(Chat):
         self._is_prompted_meanwhile = self._runs_elsewhere = False
         self.is_left = False
         """Whether the user leaves."""
+        self._hearing = anyio.CancelScope()
+        """Around what is done for the user. Commands may wait long, and for an answer of the user without end."""
 
     @property
     def commands(self) -> Mapping[str, SlashCommand]:
@@ -118,9 +120,11 @@ class Conversation(Chat):
             if work is not None:
                 self.start(work)
             self.place.ready()
+            meaning: Meaning = "nothing"
             while not self.is_left:
                 meaning, text = await self._heard.get()
-                await self._hear(meaning, text)
+                with anyio.CancelScope() as self._hearing:
+                    await self._hear(meaning, text)
                 self.place.ready()
             self.place.close()
             await self._place_is_closed.wait()
@@ -343,6 +347,12 @@ class Conversation(Chat):
         self.is_left = True
         if self.state == "running" and self._runs_here:
             self.stop()
+
+    def end(self) -> None:
+        """Leave because the process is told to end, or its terminal is gone: nobody answers a question any more."""
+        self.leave()
+        self._hearing.cancel()
+        self.heard("leave", "")
 
     @property
     def _runs_here(self) -> bool:

@@ -63,7 +63,7 @@ async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> 
     parts += [AgentInput(name=one.name, source=_mention(one.source)) for one in given.prompt.agents or ()]
     wanted = Prompt(message_id=given.id, parts=tuple(parts), delivery=given.delivery)
     if given.resume:
-        await turnkeeper.runtime.heart.host.check_prompt(session_id)
+        await turnkeeper.runtime.lease_keeper.host.check_prompt(session_id)
     try:
         receipt = await admit(turnkeeper.store, turnkeeper.runtime, session_id, wanted)
     except Conflict as error:

@@ -8,6 +8,7 @@ import termios
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 
+import pytest
 from chat_pane import chat_pane
 from cli_store import command, tk
 from clients import DEADLINE_S
@@ -133,6 +134,23 @@ def test_undo_shows_what_becomes_of_files_and_redo_brings_them_back(shop: Shop, 
         at.shows(r"Redo .*\?")
         at.presses("y")
         at.shows("± edit tides.py", "Nothing is undone any more")
+    assert "60" in (shop.project / "tides.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(("-n",), 0), (("-n", "--plain"), 128 + signal.SIGTERM)], ids=["full screen", "lines"]
+)
+def test_a_program_that_is_told_to_end_does_not_wait_for_the_answer_to_a_question(
+    shop: Shop, opens: Opens, words: tuple[str, ...], code: int
+) -> None:
+    with opens("chat", *words) as at:
+        at.shows("offline model")
+        says(at, "replace `100` with `60` in tides.py")
+        at.shows(r"offline/tk-1 · 3 turns")
+        says(at, "/undo")
+        at.shows("tides.py  is put back", r"Undo .*\?")
+        os.kill(at.program(), signal.SIGTERM)
+        at.shows(f"exit code {code}")
     assert "60" in (shop.project / "tides.py").read_text()
 
 

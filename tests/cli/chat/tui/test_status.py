@@ -3,7 +3,7 @@
 import pytest
 
 from turnkeeper.cli.chat.tui.status import Facts, footer, header, window_percent
-from turnkeeper.model.session import CacheTokens, Session, SessionTime, Summary, Tokens
+from turnkeeper.model.session import CacheTokens, Revert, Session, SessionTime, Summary, Tokens
 
 TOKENS = Tokens(input=1000, output=500, reasoning=0, cache=CacheTokens(read=8000, write=500))
 SESSION = Session(
@@ -46,6 +46,11 @@ def test_the_window_is_known_only_with_its_size() -> None:
     assert window_percent(TOKENS, 0) is None
     assert window_percent(None, 20_000) is None
     assert "window" not in header(FACTS._replace(window=0), 100).plain
+
+
+def test_changed_lines_that_were_undone_are_said_to_be() -> None:
+    undone = FACTS._replace(session=SESSION.but(revert=Revert(message_id="msg_1")))
+    assert header(undone, 100).plain.endswith("undone: +120 -8")
 
 
 def test_a_new_session_has_neither_title_nor_cost() -> None:

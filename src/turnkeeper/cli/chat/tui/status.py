@@ -66,10 +66,12 @@ def _cost(facts: Facts) -> Text | None:
 
 
 def _changes(facts: Facts) -> Text | None:
-    changed = facts.session.summary if facts.session is not None else None
-    if changed is None or not changed.files:
+    session = facts.session
+    if session is None or session.summary is None or not session.summary.files:
         return None
-    return Text.assemble((f"+{changed.additions:,}", "green"), " ", (f"-{changed.deletions:,}", "red"))
+    changed = session.summary
+    undone = "undone: " if session.revert is not None else ""
+    return Text.assemble(undone, (f"+{changed.additions:,}", "green"), " ", (f"-{changed.deletions:,}", "red"))
 
 
 def footer(state: State, doing: str, seconds: float, width: int, *, in_transcript: bool = False) -> Text:

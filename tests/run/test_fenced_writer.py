@@ -1,4 +1,4 @@
-"""The pen: what is held is seen by who decides, and written with the next append; whoever else writes meanwhile."""
+"""Fenced writer: held events are part of every decision and are written with the next append."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,10 +17,10 @@ from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import IDLE
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run import pen as pens
+from turnkeeper.run import fenced_writer
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.histories import Histories
-from turnkeeper.run.pen import Pen
-from turnkeeper.run.taking import take_pen
+from turnkeeper.run.taking import take_session
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.testing.harness import Play, Stage, Told, stage
 from turnkeeper.workspace.owner import this_process
@@ -44,17 +44,17 @@ def an_answer(stage: Stage, session: str, parent: str) -> AssistantMessage:
     )
 
 
-async def begun(stage: Stage) -> tuple[Pen, Histories, AssistantMessage]:
+async def begun(stage: Stage) -> tuple[FencedWriter, Histories, AssistantMessage]:
     """A session in which a turn is open, and who writes and follows it."""
     session = await stage.session()
     asked = await stage.say(session, "go", resume=False)
     histories = Histories(stage.tk.store)
     await histories.get(session)
     promote = partial(promotion, Promote(message_ids=(asked.message_id,)))
-    pen = await take_pen(stage.tk.store, session, this_process(), promote)
+    writer = await take_session(stage.tk.store, session, this_process(), promote)
     message = an_answer(stage, session, asked.message_id)
-    await pen.append(e.TurnStarted(message=message))
-    return pen, histories, message
+    await writer.append(e.TurnStarted(message=message))
+    return writer, histories, message
 
 
 async def is_as_stored(stage: Stage, history: History) -> bool:
@@ -65,16 +65,19 @@ async def is_as_stored(stage: Stage, history: History) -> bool:
 
 async def test_what_is_held_is_seen_by_who_decides_and_written_with_what_comes_next(play: Play) -> None:
     async with play(Scripted()) as stage:
-        pen, histories, message = await begun(stage)
-        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
-        known = await stage.tk.store.journal.view(pen.session_id)
-        seen, history = await pen.view(), await histories.follow(pen)
+        writer, histories, message = await begun(stage)
+        writer.hold(e.TurnEnded(message=message.but(finish="stop")))
+        known = await stage.tk.store.journal.view(writer.session_id)
+        seen, history = await writer.view(), await histories.follow(writer)
         assert (known.turn is None, seen.turn is None) == (False, True)
         assert of_type(AssistantMessage, history.entries[-1].message).finish == "stop"
-        length = await stage.tk.store.engine.length(pen.session_id)
-        await pen.append(e.SessionTouched())
-        assert [type(one) for one in (await stage.events(pen.session_id))[length:]] == [e.TurnEnded, e.SessionTouched]
-        followed = await histories.follow(pen)
+        length = await stage.tk.store.engine.length(writer.session_id)
+        await writer.append(e.SessionTouched())
+        assert [type(one) for one in (await stage.events(writer.session_id))[length:]] == [
+            e.TurnEnded,
+            e.SessionTouched,
+        ]
+        followed = await histories.follow(writer)
         assert followed.entries == history.entries, "what was lowered of it would be lowered again"
         assert await is_as_stored(stage, followed)
 
@@ -82,15 +85,15 @@ async def test_what_is_held_is_seen_by_who_decides_and_written_with_what_comes_n
 async def test_a_history_is_followed_without_a_look_at_the_log(play: Play) -> None:
     engine = Counting()
     async with play(Scripted(), store=engine) as stage:
-        pen, histories, message = await begun(stage)
-        await histories.follow(pen)
+        writer, histories, message = await begun(stage)
+        await histories.follow(writer)
         engine.reads.clear()
-        await pen.append(e.TurnEnded(message=message.but(finish="stop")))
-        last = (await histories.follow(pen)).entries[-1]
+        await writer.append(e.TurnEnded(message=message.but(finish="stop")))
+        last = (await histories.follow(writer)).entries[-1]
         assert of_type(AssistantMessage, last.message).finish == "stop"
         assert not engine.reads
-        await stage.say(pen.session_id, "and this", resume=False)
-        assert len((await histories.follow(pen)).view.inbox) == 1
+        await stage.say(writer.session_id, "and this", resume=False)
+        assert len((await histories.follow(writer)).view.inbox) == 1
         assert engine.reads
 
 
@@ -114,12 +117,12 @@ class Counting(MemoryEngine):
 @ON_DISK_TOO
 async def test_a_history_with_held_events_is_right_again_if_others_wrote_before_they_were_written(play: Play) -> None:
     async with play(Scripted()) as stage:
-        pen, histories, message = await begun(stage)
-        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
-        await histories.follow(pen)
-        await stage.say(pen.session_id, "wait", resume=False)
-        await pen.append(begins := e.TurnStarted(message=an_answer(stage, pen.session_id, message.parent_id)))
-        history = await histories.follow(pen)
+        writer, histories, message = await begun(stage)
+        writer.hold(e.TurnEnded(message=message.but(finish="stop")))
+        await histories.follow(writer)
+        await stage.say(writer.session_id, "wait", resume=False)
+        await writer.append(begins := e.TurnStarted(message=an_answer(stage, writer.session_id, message.parent_id)))
+        history = await histories.follow(writer)
         assert await is_as_stored(stage, history)
         assert [one.message.id for one in history.entries[1:]] == [message.id, begins.message.id]
         assert len(history.view.inbox) == 1
@@ -128,31 +131,31 @@ async def test_a_history_with_held_events_is_right_again_if_others_wrote_before_
 @ON_DISK_TOO
 async def test_a_history_with_held_events_has_what_others_wrote_meanwhile(play: Play) -> None:
     async with play(Scripted()) as stage:
-        pen, histories, message = await begun(stage)
-        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
-        await histories.follow(pen)
-        await stage.say(pen.session_id, "wait", resume=False)
-        assert await pen.lay_down((await pen.view()).seq - 1) is False
-        history = await histories.follow(pen)
+        writer, histories, message = await begun(stage)
+        writer.hold(e.TurnEnded(message=message.but(finish="stop")))
+        await histories.follow(writer)
+        await stage.say(writer.session_id, "wait", resume=False)
+        assert await writer.release((await writer.view()).seq - 1) is False
+        history = await histories.follow(writer)
         assert await is_as_stored(stage, history)
         assert len(history.view.inbox) == 1
 
 
 async def test_more_than_is_remembered_is_read_from_the_log(play: Play) -> None:
     async with play(Scripted()) as stage:
-        pen, histories, _ = await begun(stage)
-        await histories.follow(pen)
-        await pen.append(*[e.SessionTouched()] * pens.WRITTEN_MAX, e.SessionTouched())
-        assert await is_as_stored(stage, await histories.follow(pen))
+        writer, histories, _ = await begun(stage)
+        await histories.follow(writer)
+        await writer.append(*[e.SessionTouched()] * fenced_writer.WRITTEN_MAX, e.SessionTouched())
+        assert await is_as_stored(stage, await histories.follow(writer))
 
 
 @pytest.mark.parametrize("is_checked", [True, False])
 async def test_a_pen_that_is_laid_down_writes_what_it_holds(play: Play, is_checked: bool) -> None:
     async with play(Scripted()) as stage:
-        pen, _, message = await begun(stage)
-        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
-        assert await pen.lay_down((await pen.view()).seq if is_checked else None) is True
-        view = await stage.tk.store.journal.view(pen.session_id)
+        writer, _, message = await begun(stage)
+        writer.hold(e.TurnEnded(message=message.but(finish="stop")))
+        assert await writer.release((await writer.view()).seq if is_checked else None) is True
+        view = await stage.tk.store.journal.view(writer.session_id)
         assert (view.turn, view.status, view.owner) == (None, IDLE, None)
 
 
@@ -170,15 +173,15 @@ class Refusing(MemoryEngine):
 async def test_what_could_not_be_written_is_still_held_and_what_was_to_follow_it_is_not(play: Play) -> None:
     engine = Refusing()
     async with play(Scripted(), store=engine) as stage:
-        pen, _, message = await begun(stage)
-        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
+        writer, _, message = await begun(stage)
+        writer.hold(e.TurnEnded(message=message.but(finish="stop")))
         engine.is_full = True
         with pytest.raises(OSError, match="full"):
-            await pen.append(e.SessionTouched())
+            await writer.append(e.SessionTouched())
         engine.is_full = False
-        length = await stage.tk.store.engine.length(pen.session_id)
-        await pen.lay_down()
-        assert [type(one) for one in (await stage.events(pen.session_id))[length:]] == [e.TurnEnded, e.StatusChanged]
+        length = await stage.tk.store.engine.length(writer.session_id)
+        await writer.release()
+        assert [type(one) for one in (await stage.events(writer.session_id))[length:]] == [e.TurnEnded, e.StatusChanged]
 
 
 def calls(text: str) -> list[list[s.StreamEvent]]:
@@ -233,11 +236,11 @@ async def test_an_owner_that_came_and_went_meanwhile_does_not_share_its_fence(tm
         used: list[int] = []
 
         async def comes_and_goes() -> None:
-            pen = await take_pen(store, session, this_process().but(runtime="other"))
-            used.append(pen.fence)
-            await pen.lay_down()
+            writer = await take_session(store, session, this_process().but(runtime="other"))
+            used.append(writer.fence)
+            await writer.release()
 
         engine.meanwhile = comes_and_goes
-        pen = await take_pen(store, session, this_process())
+        writer = await take_session(store, session, this_process())
         assert used == [1]
-        assert pen.fence == 2
+        assert writer.fence == 2

@@ -1,4 +1,4 @@
-"""The pen: what a drain writes with. Every append carries the drain's fence, so a replaced owner cannot write.
+"""Writes for the owner of a session. Every append carries the owner's fence, so a replaced owner cannot write.
 
 Writing is shielded: an interrupt comes before an append or after it, so the caller knows what is on record.
 
@@ -23,10 +23,10 @@ from turnkeeper.store.engine import StaleFence
 from turnkeeper.store.store import Store
 
 WRITTEN_MAX: Final = 256
-"""How many of its newest events a pen keeps in memory; older ones are read from the log."""
+"""How many of its newest events a writer keeps in memory; older ones are read from the log."""
 
 
-class Pen:
+class FencedWriter:
     """Writes to one session as its owner."""
 
     def __init__(self, store: Store, session_id: str, owner: Owner, fence: int) -> None:
@@ -54,7 +54,7 @@ class Pen:
             with anyio.CancelScope(shield=True):
                 view = await self._store.journal.append(self.session_id, *held, fence=self.fence)
         except BaseException:
-            # What was held before is still true; it is tried again when the pen is laid down.
+            # What was held before is still true; it is tried again when the session is released.
             self._held[:0] = held[:held_before]
             raise
         self.note_written(held, view)
@@ -92,7 +92,7 @@ class Pen:
         return [Recorded(place, now, event) for place, event in enumerate(self._held, seq + 1)]
 
     def events_after(self, seq: int) -> list[Recorded] | None:
-        """The events of the log after ``seq``; None if the pen did not write all of them or has dropped some."""
+        """The events of the log after ``seq``; None if the writer did not write all of them or has dropped some."""
         known = self._store.journal.cache.view(self.session_id)
         self._written = [one for one in self._written if one.seq > seq]
         return self._written if known is not None and len(self._written) == known.seq - seq else None
@@ -126,7 +126,7 @@ class Pen:
         """Record what the session is doing now."""
         await self.append(StatusChanged(status=status, owner=self._owner))
 
-    async def lay_down(self, seq: int | None = None) -> bool:
+    async def release(self, seq: int | None = None) -> bool:
         """Become idle, if others wrote nothing since ``seq``; whether that was so. None: in any case."""
 
         def decide(view: SessionView) -> list[Event]:

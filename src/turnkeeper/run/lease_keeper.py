@@ -1,4 +1,4 @@
-"""The heart of a runtime: renews the lease of the sessions it owns, and stops their runs if it cannot.
+"""Keeps the leases of a runtime: renews the lease of the sessions it owns, and stops their runs if it cannot.
 
 It beats only while the runtime owns a session. ``core/lease.py`` decides what to do, and when.
 """
@@ -20,10 +20,10 @@ from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.status import Owner
 from turnkeeper.model.value import UNREADABLE, encode
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.host import Host
 from turnkeeper.run.leases import Leases, read_heartbeat, runtime_name
-from turnkeeper.run.pen import Pen
-from turnkeeper.run.taking import take_pen
+from turnkeeper.run.taking import take_session
 from turnkeeper.store import keys
 from turnkeeper.store.engine import EngineError, Key, StaleFence
 from turnkeeper.store.store import Store
@@ -31,7 +31,7 @@ from turnkeeper.store.store import Store
 log = logging.getLogger(__name__)
 
 
-class Heart:
+class LeaseKeeper:
     """Takes sessions for this runtime, and keeps the lease on them."""
 
     def __init__(
@@ -67,21 +67,21 @@ class Heart:
 
     async def take(
         self, session_id: str, first: Callable[[SessionView], Sequence[Event]] = lambda view: (), *, at: str = ""
-    ) -> Pen:
-        """Become the owner of a session as ``take_pen`` says; also in the place of one whose lease has ended."""
+    ) -> FencedWriter:
+        """Become the owner of a session as ``take_session`` says; also in the place of one whose lease has ended."""
         known = self._store.journal.cache.view(session_id)
         if known is not None and known.owner not in (None, self.owner):
             await self.leases.listen([session_id])
         begun = self.leases.pace.now()
         may_take = partial(self.leases.may_take, session_id)
-        pen = await take_pen(
+        writer = await take_session(
             self._store, session_id, self.owner, partial(self._allowed, first), at=at, may_take=may_take
         )
-        pen.on_release = partial(self._release, session_id, pen.fence)
-        self._held[session_id] = pen.fence
+        writer.on_release = partial(self._release, session_id, writer.fence)
+        self._held[session_id] = writer.fence
         if not self._is_beating:
             self._begin(begun)
-        return pen
+        return writer
 
     def _allowed(self, first: Callable[[SessionView], Sequence[Event]], view: SessionView) -> Sequence[Event]:
         self.host.check(view)

@@ -1,8 +1,8 @@
-"""The glass shows what a terminal would."""
+"""The emulator shows what a terminal would."""
 
 import pytest
 
-from turnkeeper.testing.glass import Glass
+from turnkeeper.testing.terminal_emulator import TerminalEmulator
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from turnkeeper.testing.glass import Glass
     ],
 )
 def test_lines_are_drawn_over_and_taken_away(output: str, lines: list[str]) -> None:
-    glass = Glass(width=4 if output == "abcdef" else 80)
-    glass.feed(output)
-    assert glass.lines == lines
+    emulator = TerminalEmulator(width=4 if output == "abcdef" else 80)
+    emulator.feed(output)
+    assert emulator.lines == lines
 
 
 def test_colours_stay_with_their_characters() -> None:
-    glass = Glass()
-    glass.feed("a\x1b[1m\x1b[31mb\x1b[0mc")
-    assert glass.painted() == ["a\x1b[0m\x1b[1m\x1b[31mb\x1b[0mc"]
-    assert glass.text == "abc"
+    emulator = TerminalEmulator()
+    emulator.feed("a\x1b[1m\x1b[31mb\x1b[0mc")
+    assert emulator.painted() == ["a\x1b[0m\x1b[1m\x1b[31mb\x1b[0mc"]
+    assert emulator.text == "abc"

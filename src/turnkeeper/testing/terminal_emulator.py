@@ -1,4 +1,4 @@
-"""Glass: a terminal emulator for tests, with the escape sequences that the command line writes."""
+"""A terminal emulator for tests, with the escape sequences that the command line writes."""
 
 import re
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ class _Cell(NamedTuple):
     style: str
 
 
-class Glass:
+class TerminalEmulator:
     """A terminal with a width and unlimited height."""
 
     def __init__(self, width: int = 100) -> None:
