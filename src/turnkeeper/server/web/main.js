@@ -40,5 +40,8 @@ function Page() {
 }
 
 const root = document.getElementById("page");
-root.replaceChildren();
-render(html`<${Page} />`, root);
+// There is none when the page was left before this file came.
+if (root) {
+  root.replaceChildren();
+  render(html`<${Page} />`, root);
+}

@@ -306,6 +306,7 @@ async def test_title_cost_and_model_are_shown_as_soon_as_they_are_known(shop: Sh
             assert seen.desk.state == "running"
             (shop.project / "go").touch()
             await seen.rests()
+            await seen.until(lambda: "+0 -0" in head(seen))  # An empty file; counted after the answer.
             live = head(seen)
             await seen.desk.refresh()
             seen.screen.sync()
