@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from crashes import EVERY_WRITE, Crash, lines
+from crashes import EVERY_WRITE, Crash, lines, on_engines
 
 from turnkeeper.core.asks import waiting_calls
 from turnkeeper.mint import FIXED_START_MS, Mint
@@ -73,8 +73,7 @@ async def check(url: str, directory: Path) -> None:
     assert len(set(billed)) == len(billed), "a turn was billed twice"
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "files"])
-@pytest.mark.parametrize("point", POINTS)
+@on_engines(POINTS)
 async def test_killed_between_an_ask_and_its_result(tmp_path: Path, crash_at: Crash, point: str, engine: str) -> None:
     for hit in (1, 2, 3, 4):
         directory = tmp_path / str(hit)
@@ -86,8 +85,7 @@ async def test_killed_between_an_ask_and_its_result(tmp_path: Path, crash_at: Cr
             await check(url, directory)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "files"])
-@pytest.mark.parametrize("point", RESUMED)
+@on_engines(RESUMED)
 async def test_killed_again_while_the_answer_is_taken_up(
     tmp_path: Path, crash_at: Crash, point: str, engine: str
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from crashes import EVERY_WRITE, Crash, lines
+from crashes import EVERY_WRITE, Crash, lines, on_engines
 
 from turnkeeper.core.child_tasks import task_of
 from turnkeeper.core.open_calls import is_open
@@ -118,8 +118,7 @@ async def check(url: str, directory: Path, policy: Recovery) -> None:
     assert policy == "rest" or not isinstance(last.error, AbortedFailure), "a session that is to go on has stopped"
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "files"])
-@pytest.mark.parametrize("point", POINTS)
+@on_engines(POINTS)
 async def test_killed_at_a_write_a_session_finds_what_its_children_did(
     tmp_path: Path, crash_at: Crash, point: str, engine: str
 ) -> None:
@@ -134,8 +133,7 @@ async def test_killed_at_a_write_a_session_finds_what_its_children_did(
             await check(url, directory, policy)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "files"])
-@pytest.mark.parametrize("point", ["run.before-settle", "run.after-settle", "run.before-end", "run.before-deliver"])
+@on_engines(["run.before-settle", "run.after-settle", "run.before-end", "run.before-deliver"])
 async def test_killed_again_while_it_finds_what_its_children_did(
     tmp_path: Path, crash_at: Crash, point: str, engine: str
 ) -> None:
@@ -170,8 +168,7 @@ async def check_subtasks(url: str, directory: Path, policy: Recovery) -> None:
         assert [part.text for part in messages[-1].parts if isinstance(part, TextPart)] == ["I see."]
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "files"])
-@pytest.mark.parametrize("point", WAITED_FOR)
+@on_engines(WAITED_FOR)
 async def test_killed_while_it_runs_subtasks_a_session_runs_each_of_them_once(
     tmp_path: Path, crash_at: Crash, point: str, engine: str
 ) -> None:

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from crashes import EVERY_WRITE, Crash, lines
+from crashes import EVERY_WRITE, Crash, lines, on_engines
 
 from turnkeeper.core.restores import is_open
 from turnkeeper.mint import FIXED_START_MS, Mint
@@ -113,8 +113,7 @@ def _is_under_way(directory: Path) -> bool:
     return said.count("begun") > said.count("done")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("point", POINTS)
+@on_engines(POINTS)
 async def test_killed_at_a_point_of_a_revert(
     tmp_path: Path, crash_at: Crash, caplog: pytest.LogCaptureFixture, point: str, engine: str
 ) -> None:
@@ -128,8 +127,7 @@ async def test_killed_at_a_point_of_a_revert(
             await check(url, directory, caplog)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("point", POINTS[2:4] + POINTS[-3:])
+@on_engines(POINTS[2:4] + POINTS[-3:])
 async def test_killed_again_while_it_is_finished(
     tmp_path: Path, crash_at: Crash, caplog: pytest.LogCaptureFixture, point: str, engine: str
 ) -> None:
@@ -141,8 +139,7 @@ async def test_killed_again_while_it_is_finished(
     await check(url, directory, caplog)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("point", POINTS)
+@on_engines(POINTS)
 async def test_what_the_user_edits_before_a_killed_revert_is_finished_is_merged(
     tmp_path: Path, crash_at: Crash, point: str, engine: str
 ) -> None:

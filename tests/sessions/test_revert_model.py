@@ -134,10 +134,15 @@ async def live(acts: list[Act]) -> None:
                 project.check()
 
 
-@pytest.mark.timeout(
-    1800
-)  # Sixty lives with git: a minute on an idle machine, a quarter of an hour on a very busy one.
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.timeout(1800)  # Lives with git take a second each, and fifteen on a very busy machine.
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(lives)
 def test_what_others_wrote_is_never_lost_and_a_redo_is_byte_identical(acts: list[Act]) -> None:
+    anyio.run(partial(live, acts))
+
+
+@pytest.mark.soak
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(lives)
+def test_in_many_lives_what_others_wrote_is_never_lost(acts: list[Act]) -> None:
     anyio.run(partial(live, acts))

@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from turnkeeper.store.crash import EXIT_CODE
 from turnkeeper.testing import loop_child
@@ -16,6 +18,19 @@ Crash = Callable[..., bool]
 EVERY_WRITE = ("run.tool-begin", "journal.before-append", "journal.after-append")
 """Crash points that all writes of a life pass, and the start of each tool call. The points of single writes are next to
 them, so a test of every hit needs these only."""
+
+
+def on_engines(points: Sequence[str]) -> pytest.MarkDecorator:
+    """Each point with one durable engine in turn; with the other in ``make soak``."""
+    engines = ("sqlite", "files")
+    return pytest.mark.parametrize(
+        ("point", "engine"),
+        [
+            pytest.param(point, engine, marks=() if engine == engines[number % 2] else pytest.mark.soak)
+            for number, point in enumerate(points)
+            for engine in engines
+        ],
+    )
 
 
 def lines(file: Path) -> list[str]:

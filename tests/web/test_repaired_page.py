@@ -88,7 +88,8 @@ def test_a_server_that_is_back_as_soon_as_a_problem_is_drawn_is_heard(tab: Tab, 
         tab.until("document.querySelector('.line-bad')")
         tab.run(
             "window.drawn = 0; new MutationObserver(() => { if (document.querySelector('.problem') && !window.drawn++) "
-            "window.dispatchEvent(new Event('turnkeeper-live')); }).observe(document.body, {childList: true, subtree: true})"
+            "window.dispatchEvent(new Event('turnkeeper-live')); })"
+            ".observe(document.body, {childList: true, subtree: true})"
         )
         prompt(tab, "[[text Not sent.]]")
         tab.until("window.drawn > 0 && !document.querySelector('.problem')")
