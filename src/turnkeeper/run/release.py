@@ -24,7 +24,7 @@ class Releases:
         self, group: TaskGroup, sleep: Callable[[float], Awaitable[None]], wake: Callable[[str], None]
     ) -> None:
         self._group, self._sleep, self._wake = group, sleep, wake
-        self._pens: dict[str, FencedWriter] = {}
+        self._writers: dict[str, FencedWriter] = {}
         self._lock = anyio.Lock()
 
     async def release(self, writer: FencedWriter, *, goes_on: bool) -> None:
@@ -39,7 +39,7 @@ class Releases:
                 return
         except StoreUnavailable as error:
             log.warning("session %s cannot be released yet, and stays busy: %s", writer.session_id, error)
-        self._pens[writer.session_id] = writer
+        self._writers[writer.session_id] = writer
         self._group.start_soon(self._retry, writer, goes_on, name=f"release {writer.session_id}")
 
     async def finish(self, session_id: str) -> bool:
@@ -48,12 +48,12 @@ class Releases:
         Raises StoreUnavailable if the store still takes no writes.
         """
         async with self._lock:
-            writer = self._pens.get(session_id)
+            writer = self._writers.get(session_id)
             if writer is None:
                 return False
             with suppress(StaleFence):  # Another process owns the session now: what is held came too late.
                 await writer.release()
-            del self._pens[session_id]
+            del self._writers[session_id]
             return True
 
     async def flush(self, session_id: str) -> None:
@@ -62,25 +62,25 @@ class Releases:
         Raises StoreUnavailable if the store still takes no writes.
         """
         async with self._lock:
-            writer = self._pens.get(session_id)
+            writer = self._writers.get(session_id)
             if writer is not None:
                 with suppress(StaleFence):
                     await writer.flush()
 
     def forget(self, session_id: str) -> None:
         """There is nothing left to release: the next run has taken the session, or found that it rests."""
-        writer = self._pens.pop(session_id, None)
+        writer = self._writers.pop(session_id, None)
         if writer is not None:
             writer.on_release()
 
     async def finish_all(self) -> None:
         """Try once to release every session that is still owned."""
-        for session_id in list(self._pens):
+        for session_id in list(self._writers):
             with suppress(StoreUnavailable):
                 await self.finish(session_id)
 
     async def _retry(self, writer: FencedWriter, goes_on: bool) -> None:
-        while self._pens.get(writer.session_id) is writer:
+        while self._writers.get(writer.session_id) is writer:
             await self._sleep(RELEASE_RETRY_S)
             try:
                 if goes_on:
