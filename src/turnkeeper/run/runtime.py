@@ -55,7 +55,7 @@ from turnkeeper.run.snapshot_collection import SnapshotCollection, with_pending_
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.run.worker import Worker
-from turnkeeper.store.engine import EngineError
+from turnkeeper.store.engine import EngineError, StoreDamaged, StoreUnavailable
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.approvals import Approvals
 from turnkeeper.workspace.config import ProgramSettings
@@ -211,6 +211,18 @@ class Runtime:
         return await self._coordinator.run(session_id, resume=resume)
 
     async def _run_drain(self, session_id: str, resume: bool) -> str:
+        """A drain of a session. One that the store kept from taking the session is tried again."""
+        resume = resume or session_id in self.children.resuming
+        try:
+            return await self._run_and_report(session_id, resume)
+        except StoreUnavailable as error:
+            if session_id not in self._interrupted and not isinstance(error, StoreDamaged):
+                self._releases.take_later(session_id)
+                if resume and not self._releases.is_owned(session_id):  # Else the turn that was asked for has begun.
+                    self.children.resuming.add(session_id)
+            raise
+
+    async def _run_and_report(self, session_id: str, resume: bool) -> str:
         """A drain of a session, and the report to its parent if it is a Child Session that rests then."""
         resume = await self.children.resumes(session_id, resume)
         try:
