@@ -498,6 +498,24 @@ async def test_stopping_a_session_stops_its_background_tasks_and_nothing_is_repo
         assert await texts(stage, session) == ["root: go", "It runs."]
 
 
+async def test_a_running_session_that_left_the_view_cache_is_stopped_with_its_background_tasks(play: Play) -> None:
+    held, gate = Gate(), Gate()
+    model = BySession(
+        root=Scripted().calls("task", **a_task("one", background=True)).then().says("It ").waits(held),
+        one=Scripted().waits(gate).says("one is done"),
+    )
+    async with play(model, **GIVEN) as stage:
+        session = await stage.session()
+        await stage.say(session, "root: go")
+        await held.wait_reached()
+        await gate.wait_reached()
+        stage.tk.store.journal.cache.forget(session)
+        assert await stage.tk.stop(session)
+        view = await stage.tk.store.journal.view(session)
+        assert (view.children, view.inbox) == ((), ())
+        assert stage.tk.running == frozenset()
+
+
 async def test_a_prompt_for_a_task_in_the_background_is_answered_there_and_both_are_reported_once(play: Play) -> None:
     gate = Gate()
     model = BySession(

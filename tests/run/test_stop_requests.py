@@ -100,3 +100,48 @@ async def test_a_request_that_means_an_earlier_run_stops_nothing(tmp_path: Path)
                 await anyio.sleep(0)
         gate.open()
         assert (await opened.tk.wait(session)).reason == "answered"
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["a call waits", "in the background"])
+@pytest.mark.parametrize("stopper", ["parent's", "child's", "neither"])
+async def test_a_session_is_stopped_with_a_child_session_that_another_process_runs(
+    tmp_path: Path, stopper: str, background: bool
+) -> None:
+    url, place, gate, held = f"sqlite:{tmp_path}/store", tmp_path / "place", Gate(), Gate()
+    here = BySession(
+        root=Scripted().calls("task", **a_task("one")).then().says("Done."), one=Scripted().says("I am done.")
+    )
+    there = BySession(one=Scripted().says("I am ").waits(held))
+    options = StageOptions(config=AGENTS, tools=TOOLS_AND_TASK)
+    async with (
+        stage(url, place, here, options) as first,
+        stage(url, place, there, options, mint=Mint.fixed(seed=2)) as second,
+        stage(url, place, Scripted(), options, mint=Mint.fixed(seed=3)) as third,
+    ):
+        session = await first.session()
+        await first.ask(session, "root: go")
+        [child] = await first.tk.children(session)
+        await second.say(child.id, "one: go on")
+        await held.wait_reached()
+        again = a_task("one", task_id=child.id, background=background)
+        here.add(again=Scripted().calls("task", **again).then().says("It runs.").waits(gate).says("No more."))
+        here.rename(session, "again")
+        await first.say(session, "again: go")
+        with anyio.fail_after(PATIENCE_S):
+            while not (await third.tk.store.journal.view(child.id)).inbox:  # The prompt of the task.
+                await anyio.sleep(0)
+            if background:
+                await gate.wait_reached()
+            asked = {"parent's": first, "child's": second, "neither": third}[stopper]
+            assert asked.tk.runtime.active == (
+                {session} if asked is first else {child.id} if asked is second else set()
+            )
+            assert await asked.tk.stop(session) is True
+            while first.tk.running or second.tk.running:
+                await anyio.sleep(0)
+        for one in (session, child.id):
+            assert await third.tk.status(one) == IDLE
+            assert isinstance((await third.turns(one))[-1][0].error, AbortedFailure)
+            assert await third.is_sound(one)
+        view = await third.tk.store.journal.view(session)
+        assert (view.children, view.inbox) == ((), ())

@@ -299,7 +299,7 @@ class Host:
         )
         self.coordinator = coordinator
         taking_over = TakeOver(store, histories, lease_keeper, lambda place: Config(), reverts, children)
-        families = Families(store, coordinator, releases, children, cast("Jobs", None), set())
+        families = Families(store, coordinator, releases, children, cast("Jobs", None), lease_keeper.owner, set())
         return Failover(taking_over, coordinator, families, children, StoredWakes(link, mint))
 
     async def _sleep(self, seconds: float) -> None:

@@ -188,8 +188,8 @@ class Running(Records):
         do so in time, or is of a version that cannot be asked.
         """
         if session_id is not None:
+            from turnkeeper.run.stop_elsewhere import stop_elsewhere
             from turnkeeper.sessions import abort
-            from turnkeeper.sessions.stop_elsewhere import stop_elsewhere
 
             here = self._running.owner if self._running is not None else None
             return (

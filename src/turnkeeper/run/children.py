@@ -19,7 +19,7 @@ from turnkeeper.core.child_results import ChildResult, child_result, delivery_ev
 from turnkeeper.core.child_tasks import background_tasks, is_at_rest
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.child import ChildTask
-from turnkeeper.model.event import Event, StatusChanged, TurnEnded
+from turnkeeper.model.event import ChildEnded, Event, StatusChanged, TurnEnded
 from turnkeeper.model.message import AssistantMessage, ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.permission import Ruleset
@@ -220,6 +220,16 @@ class Children(msgspec.Struct, frozen=True):
                 self.wake(task.session_id)
             else:
                 await self.rested(task.session_id)
+
+    async def give_up(self, session_id: str, child_ids: Collection[str]) -> None:
+        """Record that a session waits no longer for the results of these Child Sessions in the background."""
+
+        def decide(view: SessionView) -> list[Event]:
+            own = {task.session_id for task in background_tasks(view)}
+            return [ChildEnded(session_id=one) for one in child_ids if one in own]
+
+        with suppress(NotFound):  # The session was to be made, and nothing works for it.
+            await self.store.journal.change(session_id, decide)
 
     async def _deliver(self, parent_id: str, child: Session, *, is_wanted: bool) -> None:
         """Give the result of a background task to its parent, once."""

@@ -1,6 +1,7 @@
 """Release a session that is no longer run, also when the store takes no writes: then it is tried again until it does.
 
-Until then the log names this process as the owner, and what the session's writer holds is in memory only.
+Until then the log names this process as the owner, and what the session's writer holds is in memory only. A session
+that could not even be taken is tried again as well: no other process knows that it has a prompt to answer.
 """
 
 import logging
@@ -18,13 +19,14 @@ log = logging.getLogger(__name__)
 
 
 class Releases:
-    """The sessions of this runtime that could not be released yet."""
+    """The sessions of this runtime that could not be released, or not be taken, yet."""
 
     def __init__(
         self, group: TaskGroup, sleep: Callable[[float], Awaitable[None]], wake: Callable[[str], None]
     ) -> None:
         self._group, self._sleep, self._wake = group, sleep, wake
         self._writers: dict[str, FencedWriter] = {}
+        self._not_taken: set[str] = set()
         self._lock = anyio.Lock()
 
     async def release(self, writer: FencedWriter, *, goes_on: bool) -> None:
@@ -42,11 +44,26 @@ class Releases:
         self._writers[writer.session_id] = writer
         self._group.start_soon(self._retry, writer, goes_on, name=f"release {writer.session_id}")
 
+    def is_owned(self, session_id: str) -> bool:
+        """Whether a session was taken, and is still to be released."""
+        return session_id in self._writers
+
+    def take_later(self, session_id: str) -> None:
+        """Wake a session later that could not be taken, because the store is away."""
+        if session_id not in self._not_taken:
+            self._not_taken.add(session_id)
+            self._group.start_soon(self._retry_taking, session_id, name=f"take {session_id}")
+
     async def finish(self, session_id: str) -> bool:
-        """Release a session now that could not be released before; whether there was such a one.
+        """Release a session now that could not be released before, and do not take it later; whether it was to be.
 
         Raises StoreUnavailable if the store still takes no writes.
         """
+        is_to_be_taken = session_id in self._not_taken
+        self._not_taken.discard(session_id)
+        return await self._finish(session_id) or is_to_be_taken
+
+    async def _finish(self, session_id: str) -> bool:
         async with self._lock:
             writer = self._writers.get(session_id)
             if writer is None:
@@ -68,7 +85,8 @@ class Releases:
                     await writer.flush()
 
     def forget(self, session_id: str) -> None:
-        """There is nothing left to release: the next run has taken the session, or found that it rests."""
+        """There is nothing left to release or to take: the next run has taken the session, or found that it rests."""
+        self._not_taken.discard(session_id)
         writer = self._writers.pop(session_id, None)
         if writer is not None:
             writer.on_release()
@@ -79,6 +97,12 @@ class Releases:
             with suppress(StoreUnavailable):
                 await self.finish(session_id)
 
+    async def _retry_taking(self, session_id: str) -> None:
+        await self._sleep(RELEASE_RETRY_S)
+        if session_id in self._not_taken:
+            self._not_taken.discard(session_id)
+            self._wake(session_id)
+
     async def _retry(self, writer: FencedWriter, goes_on: bool) -> None:
         while self._writers.get(writer.session_id) is writer:
             await self._sleep(RELEASE_RETRY_S)
@@ -86,7 +110,7 @@ class Releases:
                 if goes_on:
                     self._wake(writer.session_id)
                 else:
-                    await self.finish(writer.session_id)
+                    await self._finish(writer.session_id)
             except StoreUnavailable:
                 continue
             except Exception:

@@ -22,7 +22,7 @@ from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import AnyNotification, Delta
 from turnkeeper.model.permission import Ruleset
-from turnkeeper.model.refusal import Busy, Elsewhere, Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Elsewhere, Invalid, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.providers.transport import Network
 from turnkeeper.run.abandon import CallTasks
@@ -55,6 +55,7 @@ from turnkeeper.run.snapshot_collection import SnapshotCollection, with_pending_
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.run.worker import Worker
+from turnkeeper.store.engine import EngineError, StoreDamaged, StoreUnavailable
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.approvals import Approvals
 from turnkeeper.workspace.config import ProgramSettings
@@ -98,7 +99,7 @@ class Runtime:
         self.responders = settings.responders
         """Who answers requests to the user in this process."""
         self.lease_keeper = new_lease_keeper(
-            store, group, settings, stop=self._stop_run, interrupt=self.interrupt, wake=self.wake
+            store, group, settings, stop=self._stop_run, interrupt=self._interrupt_apart, wake=self.wake
         )
         self.owner = self.lease_keeper.owner
         """What the log names as the owner of the sessions that are run here."""
@@ -113,7 +114,9 @@ class Runtime:
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
         self.wakes = new_wakes(store, self.lease_keeper.host.label_of)
         self._coordinator = new_coordinator(group, self._run_drain, None if settings.runs else self.wakes)
-        self._families = Families(store, self._coordinator, self._releases, self.children, self.jobs, self._interrupted)
+        self._families = Families(
+            store, self._coordinator, self._releases, self.children, self.jobs, self.owner, self._interrupted
+        )
         self._failover = self._new_failover()
 
     def _new_directories(self) -> Directories:
@@ -136,7 +139,7 @@ class Runtime:
             sessions,
             run=self.run,
             wake=self.wake,
-            stop=lambda session_id: self.group.start_soon(self.interrupt, session_id),
+            stop=lambda session_id: self.group.start_soon(self._interrupt_apart, session_id),
             is_active=lambda session_id: session_id in self.active,
             is_attended=self.responders.is_attended,
         )
@@ -208,6 +211,18 @@ class Runtime:
         return await self._coordinator.run(session_id, resume=resume)
 
     async def _run_drain(self, session_id: str, resume: bool) -> str:
+        """A drain of a session. One that the store kept from taking the session is tried again."""
+        resume = resume or session_id in self.children.resuming
+        try:
+            return await self._run_and_report(session_id, resume)
+        except StoreUnavailable as error:
+            if session_id not in self._interrupted and not isinstance(error, StoreDamaged):
+                self._releases.take_later(session_id)
+                if resume and not self._releases.is_owned(session_id):  # Else the turn that was asked for has begun.
+                    self.children.resuming.add(session_id)
+            raise
+
+    async def _run_and_report(self, session_id: str, resume: bool) -> str:
         """A drain of a session, and the report to its parent if it is a Child Session that rests then."""
         resume = await self.children.resumes(session_id, resume)
         try:
@@ -269,9 +284,16 @@ class Runtime:
     async def interrupt(self, session_id: str) -> bool:
         """Stop a session's drain, with the Child Sessions that work for it, and wait until all is settled.
 
-        Whether one was running here. Background jobs are told to end, and are not waited for.
+        Whether one was stopped; see ``Families.interrupt``. Background jobs are told to end, and are not waited for.
         """
         return await self._families.interrupt(session_id)
+
+    async def _interrupt_apart(self, session_id: str) -> None:
+        """Interrupt a session beside other work: what keeps it from stopping is logged."""
+        try:
+            await self.interrupt(session_id)
+        except (Refusal, EngineError) as error:
+            log.warning("session %s was not stopped with all that works for it: %s", session_id, error)
 
     async def _stop_run(self, session_id: str) -> None:
         """Stop a session that this runtime may not own any longer. Calls that wait for the user stay open."""
