@@ -45,7 +45,7 @@ class OpenLoop:
     def is_lost(self) -> bool:
         """Whether the thread of the loop is missing, because this process was forked from the one that opened it.
 
-        If so, the portal is marked as stopped: whatever waits for it would wait for ever.
+        If so, the portal is marked as stopped: a call that waits for it would wait for ever.
         """
         if self._opener.is_here:
             return False

@@ -64,7 +64,7 @@ class StreamedAnswer(Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # Also after a cancellation: nobody reads what would be said and paid from here on.
+        # Also after a cancellation: the rest of the answer would be paid for and not read.
         with anyio.move_on_after(STOP_S, shield=True):
             if not self._is_read:
                 await self.aclose()

@@ -322,7 +322,7 @@ def _place(directory: Path | None, options: Options) -> Path | None:
 
 
 async def _origins(tk: "Turnkeeper | Client", found: "Sequence[PermissionRequest | QuestionRequest]") -> dict[str, str]:
-    """By session, which Child Session asks, and for whom."""
+    """By session, which Child Session asks, and for which parent."""
     return {one: await origin(tk.get, one) for one in {request.session_id for request in found}}
 
 

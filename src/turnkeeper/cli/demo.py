@@ -19,7 +19,7 @@ from turnkeeper.cli.options import Options
 from turnkeeper.cli.screen import Screen, show, wrapped
 
 PAUSE_MS: Final = 10
-"""How slowly the offline model speaks to somebody who watches."""
+"""How slowly the offline model streams its text, so that a viewer can follow."""
 STARTED_S: Final = 120.0
 """How long the run that is killed may take to begin its command."""
 TEST: Final = "python3 -m unittest -q"

@@ -70,7 +70,7 @@ class Live:
         questioner: "Questioner | None" = None,
         program: str = "tk",
     ) -> None:
-        """``display`` is by default that of the output; ``alone`` is where nobody else reads the terminal.
+        """``display`` is by default that of the output; ``alone`` is a context with exclusive use of the terminal.
 
         ``questioner`` asks the user, by default on the terminal. ``program`` begins the command line that goes on.
         """
@@ -84,7 +84,7 @@ class Live:
         self.ask: Asker = allow_all if auto else self._prompt.ask if self._prompt else NoTerminal(self.display).ask
         self.question: QuestionAsker = self._prompt.answer if self._prompt else dismiss_all
         self.is_attended = auto or self.can_ask
-        """Whether requests that wait already are answered here: nobody refuses them in the user's name."""
+        """Whether requests that wait already are answered here; if not, they go on waiting."""
         self._session_id = ""
         self._is_single = True
         """Whether this run is all that the program does."""

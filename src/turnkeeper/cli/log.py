@@ -83,7 +83,7 @@ async def _written(tk: "Turnkeeper", session_id: str, first: int) -> AsyncIterat
 
 
 async def _followed(tk: "Turnkeeper", session_id: str, first: int) -> AsyncIterator[_Stored]:
-    """The same, then each new event. Raises NotFound once the session is deleted."""
+    """The stored events, then each new one. Raises NotFound once the session is deleted."""
     async for recorded in tk.tail(session_id, after=max(first, 1) - 1):
         for one in await tk.store.engine.read(session_id, after=recorded.seq - 1, limit=1):
             yield _Stored(recorded, one)

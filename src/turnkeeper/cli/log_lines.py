@@ -27,7 +27,7 @@ class HarmlessFormatter(logging.Formatter):
 
 
 def begin(environ: Mapping[str, str]) -> None:
-    """Let lines of this process have no control characters, unless somebody configured its log.
+    """Escape control characters in log lines of this process, unless its log is configured elsewhere.
 
     Variables say what is logged. Only what this program itself logs follows them: libraries would log addresses with
     keys in them.

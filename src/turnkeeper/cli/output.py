@@ -47,7 +47,7 @@ def _print_json(value: object) -> None:
 
 
 def write(body: bytes) -> None:
-    """Write bytes to standard output, whatever the encoding of the terminal."""
+    """Write bytes to standard output, independent of the encoding of the terminal."""
     sys.stdout.flush()
     sys.stdout.buffer.write(body)
     sys.stdout.buffer.flush()

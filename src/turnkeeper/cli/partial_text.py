@@ -11,7 +11,7 @@ _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 class Paragraphs:
     """Counts how much of a streamed text is complete: up to an empty line outside of code blocks.
 
-    Each character is read once, whatever the size of the pieces.
+    Each character is read once, for any size of the pieces.
     """
 
     def __init__(self) -> None:

@@ -51,7 +51,7 @@ class TerminalPrompt:
     """Asks at the terminal, one question at a time. Nothing else is displayed meanwhile."""
 
     def __init__(self, display: "Display", alone: Alone = nullcontext) -> None:
-        """``alone`` is a context in which nobody else reads the terminal."""
+        """``alone`` is a context with exclusive use of the terminal."""
         self._display, self._alone = display, alone
         self.lock = anyio.Lock()
         """Held while a question is on the screen."""
@@ -206,14 +206,14 @@ class RemotePermissions:
 
 
 class NoTerminal:
-    """Asks nobody, and displays once for each permission how to allow it."""
+    """Refuses without asking, and displays once for each permission how to allow it."""
 
     def __init__(self, display: "Display") -> None:
         self._display = display
         self._noted: set[str] = set()
 
     async def ask(self, request: PermissionRequest) -> Reply:
-        """Say that nobody can be asked."""
+        """Say that the user cannot be asked."""
         if request.permission not in self._noted:
             self._noted.add(request.permission)
             wanted = ", ".join(map(one_line, request.patterns))

@@ -124,7 +124,7 @@ async def _waits(tk: "Turnkeeper", session_id: str) -> bool:
 
 
 async def _waits_on_server(client: "Client", session_id: str) -> bool:
-    """Whether a call of a session of a server waits for an answer, which nobody here can give."""
+    """Whether a call of a session of a server waits for an answer that cannot be given here."""
     directory = (await client.get(session_id)).directory
     sessions = {one.session_id for one in await client.permissions(directory=directory)}
     sessions |= {one.session_id for one in await client.questions(directory=directory)}

@@ -93,7 +93,7 @@ async def called(tk: "Turnkeeper | Client", message: Message, directory: Path | 
 
 
 async def not_trusted(tk: "Turnkeeper | Client", directory: Path | None) -> list[str]:
-    """The names of the command files of a project on this machine, also of those that nobody trusts."""
+    """The names of the command files of a project on this machine, including untrusted ones."""
     from turnkeeper.workspace import markdown_files, setting_files
     from turnkeeper.workspace.project import identify
 

@@ -117,7 +117,7 @@ class _Watching:
             self._feed.take(one)
 
     async def _wait(self) -> None:
-        """Wait until nobody runs the session. Raises NotFound once it is deleted."""
+        """Wait until no process runs the session. Raises NotFound once it is deleted."""
         from turnkeeper.api import Turnkeeper
 
         tk, is_first = self._tk, True

@@ -58,7 +58,7 @@ class SavedPermission(Value):
     resource: str
 
     def approval(self) -> SavedApproval:
-        """The same in the words of a store."""
+        """The value as a store gives it."""
         return SavedApproval(
             id=self.id, project_id=self.project_id, permission=self.action, pattern=self.resource, created=0
         )

@@ -43,7 +43,7 @@ class NotAsked(NotFound):
 def reply_to(view: SessionView, request_id: str, reply: Reply, approvals: Sequence[Rule] = ()) -> list[Event]:
     """The events of a reply to a permission request. ``approvals`` are those that hold besides this reply.
 
-    Long patterns must be spelt out in the view, as ``whole`` gives it.
+    The view must have long patterns in full, as ``whole`` gives it.
     """
     ask = next((one for one in view.asks if isinstance(one, PermissionAsk) and one.request.id == request_id), None)
     if ask is None:

@@ -123,7 +123,7 @@ def turn_state(view: SessionView, held: Collection[str] = ()) -> TurnState:
 
 
 def is_held(view: SessionView, below: Collection[str], *, is_attended: bool) -> bool:
-    """Whether a session waits for the user, and nobody runs it. ``below`` are its Child Sessions that do."""
+    """Whether a session waits for the user, and no process runs it. ``below`` are its Child Sessions that do."""
     if view.turn is None or view.owner is not None:
         return False
     is_unanswered = not is_attended and (below or any(ask.reply is None for ask in view.asks))

@@ -64,7 +64,7 @@ def callable_agents(agents: Iterable[Agent], rules: Sequence[Rule]) -> tuple[Age
 def described_agents(agents: Iterable[Agent]) -> tuple[Agent, ...]:
     """The agents that a model is told of: those that some agent which answers the user may call.
 
-    Whoever answers, the text is the same: one that changed with the agent would cost the provider's cache.
+    The text is the same for every answering agent: a text that changed with the agent would miss the provider's cache.
     """
     known = tuple(agents)
     callers = [one for one in known if one.mode != "subagent" and not one.hidden]

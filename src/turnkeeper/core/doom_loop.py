@@ -42,7 +42,7 @@ def is_denied_loop(earlier: Sequence[Part], tool: str, input: Json) -> bool:
 
 
 def canonical(json: Json) -> bytes:
-    """Equal JSON values as equal bytes, in whatever order their keys were written."""
+    """Equal JSON values as equal bytes, for any order of their keys."""
     return msgspec.json.encode(json, order="sorted")
 
 

@@ -105,7 +105,7 @@ def is_forgotten(heartbeat: Heartbeat, now: int) -> bool:
     """Whether a heartbeat is so old, by the clocks of both hosts, that its process need not be listed any more.
 
     If a clock is wrong, the heartbeat of a living process may be deleted. It writes the next one soon, and until then
-    counts as one that has not begun to beat: that is a sign as good as any, so nobody takes its sessions earlier.
+    counts as one that has not begun to beat: its sessions are not taken over any earlier for that.
     """
     return now - heartbeat.at > HOST_KEPT_MS
 

@@ -21,7 +21,7 @@ TEXT_INDEXED_MAX = 256 * 1024
 TAIL_POLL_S = 0.25
 """Seconds between two looks of a tail for events of other processes."""
 TAIL_WATCHED_POLL_S = 2.0
-"""The same where the engine tells of them: a look for news that were lost."""
+"""Seconds between two looks of a tail where the engine reports such events: a look for reports that were lost."""
 SETTINGS_POLL_S = 1.0
 """Seconds between two looks of a server at files of settings, if it watches them."""
 ANSWERS_POLL_S = 0.5
@@ -343,7 +343,7 @@ SNAPSHOT_COLLECT_IDLE_S = 60.0
 SNAPSHOT_GRACE_S = 3600.0
 """How long an object stays that no snapshot needs: an undo may just have stored it."""
 SNAPSHOT_PRESSED_GRACE_S = 60.0
-"""The same while a capture finds no room."""
+"""How long such an object stays while a capture finds no room."""
 BLAME_TURNS_MAX = 2000
 """Turns that changed a file, of which the newest are looked at to tell who wrote its lines."""
 BLAME_BYTES_MAX = 64 * 1024 * 1024

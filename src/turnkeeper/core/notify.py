@@ -175,7 +175,7 @@ def _asked(ask: OpenAsk) -> Said:
 
 
 def _answered(ask: OpenAsk) -> Said:
-    """That nobody need answer any more. What was taken back unanswered counts as rejected."""
+    """That an ask needs no answer any more. One that was taken back unanswered counts as rejected."""
     body: dict[str, object] = {"requestID": ask.request.id}
     match ask:
         case PermissionAsk(reply=reply):

@@ -206,7 +206,7 @@ def redo(file: str, now: FileState | None, undone: FileEdit) -> Merging:
 def merged_anew(one: FileRestore, found: FileState | None) -> Merging:
     """Decide again about a file that others changed after a restore was cut off.
 
-    Nobody knows whether it had been put back by then. Merging the planned change with what is ``found`` is right in
+    It is not known whether it had been put back by then. Merging the planned change with what is ``found`` is right in
     both cases: a change that the file has already adds nothing. If they cannot be merged there is a ``reason``, and a
     redo looks at the file, too.
     """

@@ -94,7 +94,7 @@ class Confinement(Value):
         return self.mode, self.read is not None, self.hidden, self.network
 
     def also(self, directories: Iterable[str]) -> "Confinement":
-        """The same with directories that the user has just allowed; a read-only command stays read-only."""
+        """A copy that may also write in directories that the user allowed; a read-only command stays read-only."""
         added = tuple(one for one in directories if one not in self.write)
         if not added:
             return self
@@ -104,7 +104,7 @@ class Confinement(Value):
         return self.but(write=(*self.write, *added), read=read, described=(*self.described, *added))
 
     def writing(self, file: str) -> "Confinement":
-        """The same with one file that may be written, also by a read-only command."""
+        """A copy that may also write one file, also for a read-only command."""
         read = None if self.read is None else (*self.read, file)
         return self.but(write=(*self.write, file), read=read)
 

@@ -24,7 +24,7 @@ class ShareSettings(NamedTuple):
 
 
 def share_settings(config: Config, environ: Mapping[str, str]) -> ShareSettings:
-    """What the settings and the environment say. Whoever forbids it wins."""
+    """What the settings and the environment say. A prohibition wins."""
     mode: ShareMode = config.share or "manual"
     if flags.AUTO_SHARE.is_on(environ) and mode == "manual":
         mode = "auto"

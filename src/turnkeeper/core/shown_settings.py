@@ -12,7 +12,7 @@ _SECRET: Final = re.compile(
     r"(?:api|access|private|secret|auth)[-_]?key|token(?!s|_)|secret|passw|passphrase|credential|authorization", re.I
 )
 _ALL_SECRET: Final = frozenset({"headers", "environment"})
-"""Objects whose values may all be secrets, whatever their names are."""
+"""Objects whose values may all be secrets, under any name."""
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+@")
 
 

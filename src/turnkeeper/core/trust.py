@@ -216,7 +216,7 @@ _FILTERS: Final[Mapping[str, _Filter]] = {
 
 
 def holds_untrusted(path: tuple[str, ...]) -> str:
-    """What of a setting holds in a file of a project that nobody trusts: ``yes``, ``no``, or which part of it."""
+    """What of a setting holds in an untrusted file of a project: ``yes``, ``no``, or which part of it."""
     first, *_ = path
     if first == "sandbox":
         return "what tightens, even if trusted"

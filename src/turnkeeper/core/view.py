@@ -135,6 +135,6 @@ class SessionView(ViewState):
     asks: tuple[OpenAsk, ...] = ()
     """Requests to the user of calls that are not settled, in the order they were asked."""
     restore: Restore | None = None
-    """The files of the pending revert, and of one that a process is carrying out."""
+    """The files of a pending revert, and of a revert that is being carried out."""
     hosted: HostedShare | None = None
     """The link to the session, if it is one of ours."""

@@ -78,7 +78,7 @@ def _reasoning(part: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObje
 
 
 def _complete(part: Mapping[str, Any]) -> str:
-    """The text; of one that is still being written, whole lines only: the beginning of a secret is not known as one."""
+    """The text. While it is still being written, whole lines only: half a secret is not recognised."""
     text, time = str(part.get("text", "")), part.get("time")
     is_open = isinstance(time, dict) and "end" not in time
     return text[: text.rfind("\n") + 1] if is_open else text

@@ -48,7 +48,7 @@ class WaitReport(Value, omit_defaults=False):
 
 
 class QueueReport(Value, omit_defaults=False):
-    """What servers have asked workers for and nobody runs yet."""
+    """Runs that servers have asked workers for and that have not started yet."""
 
     sessions: int = 0
     wakes: int = 0

@@ -86,7 +86,7 @@ class McpNeedsAuth(Value, tag_field="status", tag="needs_auth"):
 
 
 class McpNeedsRegistration(Value, tag_field="status", tag="needs_client_registration"):
-    """A login needs a client that somebody registered by hand."""
+    """A login needs a client that is registered by hand."""
 
     error: str
 

@@ -74,7 +74,7 @@ class ModalityConfig(Setting):
     input: tuple[str, ...] | None = None
     """Of `text`, `image`, `pdf`, `audio`, `video`. Example: `["text", "image"]`"""
     output: tuple[str, ...] | None = None
-    """The same. Example: `["text"]`"""
+    """Of `text`, `image`, `pdf`, `audio`, `video`. Example: `["text"]`"""
 
 
 class InterleavedConfig(Setting):

@@ -101,7 +101,7 @@ class CompactingOutput(Output):
 
 
 class AutocontinueInput(Value):
-    """A compaction that nobody asked for is done. ``overflow``: a request was too large for the model."""
+    """An automatic compaction is done. ``overflow``: a request was too large for the model."""
 
     session_id: str
     agent: str

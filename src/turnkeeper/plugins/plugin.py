@@ -92,7 +92,7 @@ class Plugin:
         try:
             await self._bounded(made, self._limits.load_s)
         except Exception as error:
-            # The module is a person's own program: whatever it raises, the others work.
+            # The module is a user's program: the others must work also if it raises anything.
             self.state = "failed"
             self._note(_words(error))
             await self.aclose()

@@ -109,7 +109,7 @@ class PluginSet:
         await plugin.aclose()
 
     def unusable(self, names: Sequence[str], hook: str, error: Exception, session_id: str = "") -> None:
-        """Tell that what these plugins made of an output cannot be used here, such as a model that nobody knows."""
+        """Report that what these plugins made of an output cannot be used here, such as an unknown model."""
         for plugin in self.plugins:
             if plugin.name in names:
                 self.problem(plugin, hook, error, session_id)

@@ -96,7 +96,7 @@ def files_in(directories: Sequence[Path], trust: ToolTrust) -> Iterator[PluginSo
 
 
 def function_of(source: PluginSource, packages: Packages, trust: ToolTrust) -> PluginFunction:
-    """The function that makes the plugin. It runs the module; whatever that raises is raised."""
+    """The function that makes the plugin. It runs the module, and raises what that raises."""
     if source.kind == "package":
         entry = packages.named(source.name)
         assert entry is not None, "the source was found"

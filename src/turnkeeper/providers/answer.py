@@ -1,4 +1,4 @@
-"""Answer: builds the stream events of an answer in a valid order, whatever the provider sends.
+"""Answer: builds the stream events of an answer in a valid order, also if the provider sends them in another.
 
 Blocks open before their first delta and close once; deltas are never empty; a tool call has a start, deltas, an end and
 the whole call; one ``finish`` or one ``error`` is last.

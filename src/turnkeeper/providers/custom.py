@@ -53,7 +53,7 @@ class _Custom:
                     text_block = text_block or f"text-{calls}"
                     answer.text(text_block, piece)
                 yield answer.take()
-        except Exception as error:  # It is the program's own: whatever it raises, the turn fails and says why.
+        except Exception as error:  # Code of the embedding program: any exception fails the turn, with its reason.
             said = f"The provider failed: {type(error).__name__}: {error}"
             yield [StreamError(failure=broken(said, code="", is_retryable=False))]
             return

@@ -49,7 +49,7 @@ class Callback(BrowserCallback):
         super().__init__(f"{PATH}/{state}", host="localhost")
 
     async def wait(self, timeout_s: float = WAIT_S) -> str:
-        """The code. Raises Invalid if the user refuses, or nobody comes."""
+        """The code. Raises Invalid if the user refuses, or does not come back in time."""
         given = await self.arrival(timeout_s)
         if "code" not in given:
             raise Invalid("the login was refused; nothing was stored")

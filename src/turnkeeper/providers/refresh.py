@@ -39,7 +39,7 @@ def catalogue_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def address(configured: str | None, environ: Mapping[str, str]) -> str:
-    """Where the catalogue is fetched. Raises Invalid if nobody said so."""
+    """The address that the catalogue is fetched from. Raises Invalid if none is set."""
     found = configured or flags.MODELS_URL.value(environ)
     if found is None:
         raise Invalid(

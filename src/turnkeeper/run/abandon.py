@@ -82,7 +82,7 @@ class _Work(Generic[T]):
             with self.scope, self._told:
                 self.results.append(await self._work())
         except BaseException as error:
-            # Told to the caller. Nobody else is there to be told once the work was left alone.
+            # Reported to the caller, which is gone once the work was abandoned.
             self.error = error
             if self.is_left:
                 log.warning("%s ended after it was left alone: %r", self._name, error)

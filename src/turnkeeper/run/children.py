@@ -99,7 +99,7 @@ class Children(msgspec.Struct, frozen=True):
         return child_result(found if prompt_id is None else None)
 
     async def held(self, view: SessionView) -> frozenset[str]:
-        """The Child Sessions of an open turn that wait for the user, and that nobody runs."""
+        """The Child Sessions of an open turn that wait for the user and that no process runs."""
         if view.turn is None:
             return frozenset()
         return frozenset([one.session_id for one in view.children if await self._is_held(one.session_id)])

@@ -65,7 +65,7 @@ class Coordinator:
             drain.resumes = drain.resumes or resume
 
     async def request(self, session_id: str, *, resume: bool = False) -> None:
-        """Wake a session, by whoever runs sessions of this process."""
+        """Wake a session, by the part of this process that runs sessions."""
         self.wake(session_id, resume=resume)
 
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:

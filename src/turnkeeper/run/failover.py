@@ -95,7 +95,7 @@ class Failover(msgspec.Struct, frozen=True):
                 return
             except EngineError as error:
                 reason = str(error)
-            # The store may come back; until then nobody else knows of the session.
+            # The store may come back; until then no other process knows of the session.
             log.warning("the session %s was taken over and waits for its store: %s", one.session_id, reason)
             await leases.pace.sleep(leases.terms.beat_s)
 

@@ -127,7 +127,7 @@ class _JobReceiver:
                 await self._worker.finish(job)
 
     async def put_back(self, taken: Taken) -> None:
-        """See Receiver.put_back. For a moment nobody takes it, or this worker would take it again and again."""
+        """See Receiver.put_back. Delayed, or this worker would take it again and again."""
         for job in taken.marks:
             if isinstance(job, Job):
                 await self._worker.put_back(job, await self._queue(job), delay_s=WAKE_ELSEWHERE_S)

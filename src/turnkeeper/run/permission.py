@@ -20,7 +20,7 @@ class NobodyToAsk(Exception):
 
 
 async def reject_all(request: PermissionRequest) -> Reply:
-    """Nobody is there to be asked."""
+    """Refuse, because no user can be asked."""
     raise NobodyToAsk
 
 
@@ -30,7 +30,7 @@ async def allow_all(request: PermissionRequest) -> Reply:
 
 
 async def dismiss_all(request: QuestionRequest) -> QuestionReply:
-    """Nobody is there to answer questions. Models are not offered the tool that asks them."""
+    """Dismiss, because no user can answer. Models are not offered the tool that asks questions."""
     return QuestionReply(absence="nobody")
 
 

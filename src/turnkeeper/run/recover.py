@@ -117,7 +117,7 @@ class TakeOver(msgspec.Struct, frozen=True):
                 log.warning("session %s: %s", session_id, error)
                 failed[session_id] = str(error)
             view = await self.store.journal.view(session_id)
-            # A call that waits for the user is theirs to answer, whatever the policy says.
+            # A call that waits for the user is left to the user under every policy.
             resumes = resumes and view.turn is None
             history = await self.histories.get(session_id)
             held = await self.children.held(view)

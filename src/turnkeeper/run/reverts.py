@@ -1,7 +1,7 @@
 """Reverts: history and files are set aside, come back, or go; each carried out by the owner of a session.
 
-Before a file is touched, the log has the plan. A process that dies leaves it there, and whoever works on the session
-next carries it out to its end (``finish``), so that a revert is done wholly or not at all.
+Before a file is touched, the log has the plan. A process that dies leaves it there, and the next owner of the session
+carries it out to its end (``finish``), so that a revert is done wholly or not at all.
 """
 
 import logging
@@ -92,7 +92,7 @@ class Reverts(msgspec.Struct, frozen=True):
         view = await self.store.journal.view(writer.session_id)
         revert = view.session.revert
         if revert is None:
-            if view.restore is not None:  # A redo could not write these files, and nobody tried again.
+            if view.restore is not None:  # A redo could not write these files, and was not tried again.
                 await writer.append(RevertCleared(), at="revert")
             return
         point = RevertPoint(revert.message_id, revert.part_id, keeps_message or revert.keeps_message)

@@ -40,7 +40,7 @@ from turnkeeper.workspace.project import ProjectPlace
 
 
 class TurnSetting(msgspec.Struct, frozen=True):
-    """Where a turn is, and for whom: the place, its configuration, the agent and the prompt."""
+    """What a turn runs with: its directory, configuration, agent and prompt."""
 
     place: ProjectPlace
     setup: DirectorySetup
@@ -84,7 +84,7 @@ class Settlements(msgspec.Struct, frozen=True):
     def rules(self, turn: TurnSetting, view: SessionView, allowed: Ruleset = ()) -> Ruleset:
         """The rules of a turn. The agents that its prompt names, and what is ``allowed``, need no permission."""
         rules = session_rules(turn.setup, turn.plan, turn.agent, view.session)
-        if self.responders.question is dismiss_all:  # A question that nobody can answer is better not asked.
+        if self.responders.question is dismiss_all:  # A question that cannot be answered is better not asked.
             rules = (*rules, Rule(permission="question", pattern="*", action="deny"))
         return merge(rules, mentioned(turn.mentions), allowed)
 

@@ -45,7 +45,7 @@ class ShellCommand(msgspec.Struct, frozen=True):
     bounds: Bounds = msgspec.field(default_factory=Bounds)
 
     async def run(self, writer: FencedWriter) -> None:
-        """Run it to its end. Whatever happens, the log has its end, and what was printed until then."""
+        """Run it to its end. The log always has its end, and what was printed until then."""
         directory, worktree, id = str(self.place.directory), str(self.place.worktree), self.mint.message_id()
         message = open_turn(self.user, directory, worktree, id=id, now=self.mint.now())
         running = self._call()
@@ -95,7 +95,7 @@ class ShellCommand(msgspec.Struct, frozen=True):
         return await self._completed(running, ran)
 
     async def _completed(self, running: ToolRunning, ran: Ran) -> ToolState:
-        """Completed whatever the exit code: the command ran, and what it said is what counts."""
+        """Completed for every exit code: the command ran, and its output is the result."""
         metadata = {"output": ran.output[-PROGRESS_CHARS_MAX:], "exit": ran.exit_code}
         given = ToolOutput(title="", output=said(ran, math.inf), metadata=metadata, lost_bytes=ran.lost_bytes)
         output, bounded, _, path = await self.bounds.bound(given)

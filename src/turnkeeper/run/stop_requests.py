@@ -48,7 +48,7 @@ class StopRequests:
                     await self._heed_once(held())
                 seen = version
             except EngineError:
-                seen = None  # The store cannot be read now, so nobody can write a request either.
+                seen = None  # The store cannot be read now, so no request can be written either.
 
     async def _heed_once(self, held: Mapping[str, int]) -> None:
         found = await self._engine.get([keys.stop_request(session_id) for session_id in held]) if held else []

@@ -51,7 +51,7 @@ class TemplateShell(msgspec.Struct, frozen=True):
     rules: Ruleset
     approvals: Approvals
     ask: Asker | None
-    """Who is asked in this process; None: nobody."""
+    """Asks the user of this process; None: there is none."""
     jobs: Jobs
 
     async def outputs(self, commands: Sequence[ShellPiece], *, is_own: bool) -> list[str]:
@@ -163,7 +163,7 @@ def _check(commands: Sequence[ShellPiece]) -> None:
 
 
 async def _ignore(*, title: str | None = None, metadata: JsonObject | None = None) -> None:
-    """Nobody watches."""
+    """Output is not displayed."""
 
 
 async def _no_todos() -> tuple[Todo, ...]:

@@ -175,7 +175,7 @@ class Turn:
         return self._is_read and self._open_calls == 1 and not self._snapshots.needs_last
 
     async def _record_snapshot(self) -> None:
-        """Make the first snapshot durable: undo needs it, whatever becomes of this process."""
+        """Make the first snapshot durable: undo needs it, also if this process dies."""
         with suppress(StoreUnavailable):  # It stays held, and the call's result comes after it.
             await self._write(self._attempts.scribe.snapshot_known)
             await self._writer.flush(at="record")

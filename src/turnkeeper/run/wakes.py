@@ -123,7 +123,7 @@ class StoredWakes:
             await self._engine.put(dict.fromkeys(key for key, _ in found))
 
     async def owner_died(self, session_ids: Sequence[str]) -> None:
-        """See Wakes.owner_died. Nobody holds these wakes."""
+        """See Wakes.owner_died. These wakes have no owner."""
 
     @asynccontextmanager
     async def receiver(self, labels: HostLabels, silence_s: float) -> AsyncIterator["_StoredReceiver"]:

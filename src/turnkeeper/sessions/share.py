@@ -87,7 +87,7 @@ async def unshare(store: Store, session_id: str) -> Session:
 
 
 async def opened(store: Store, share_id: str, secret: str) -> tuple[Session, HostedShare]:
-    """The session behind a link. Raises NotFound with the same words whatever is wrong."""
+    """The session behind a link. Raises NotFound with one message for every reason."""
     hosted = await store.queries.hosted(share_id) if is_key((share_id,)) else None
     # The comparison is made in any case, and in constant time: how long it takes tells nothing of the hash.
     is_right = compare_digest(hashed(secret), hosted.secret_hash if hosted is not None else _NO_HASH)

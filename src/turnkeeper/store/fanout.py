@@ -1,7 +1,7 @@
 """Fan-out: live deltas reach the subscribers of other processes too, if the engine carries messages between them.
 
 Deltas are sent as passing messages: many at a time, never waited for, and dropped rather than queued up. The text is in
-the log a moment later, and whoever follows the log publishes from there what no message has brought.
+the log a moment later, and followers of the log publish from there what no message has brought.
 """
 
 import asyncio
@@ -132,7 +132,7 @@ class Fanout:
             try:
                 passing = _read(message)
             except UNREADABLE:
-                continue  # Of a newer version, or of somebody else who knows the channel.
+                continue  # From a newer version, or from another program on this channel.
             if passing.offset < 0:
                 continue
             self.counts.heard += 1

@@ -42,8 +42,8 @@ async def follow(
 ) -> None:
     """Fold and publish the new events of sessions that other processes run, and their live deltas. Never ends.
 
-    Nothing is read while nobody listens. ``own`` are the sessions of this process, whose events are published as they
-    are written. A session that is not in memory is published from the first look on, with its open turn so far.
+    Nothing is read while there are no subscribers. ``own`` are the sessions of this process, whose events are published
+    as they are written. A session that is not in memory is published from the first look on, with its open turn so far.
     """
     seen: int | None = None
     news = News(store.engine)
@@ -97,7 +97,7 @@ async def _turn_so_far(store: Store, view: SessionView) -> list[Notification]:
 
 
 class News:
-    """Wakes whoever waits as soon as the engine tells of a write of another process; some engines cannot."""
+    """Wakes waiters as soon as the engine reports a write of another process; some engines cannot."""
 
     def __init__(self, engine: Engine) -> None:
         self._heard = anyio.Event()

@@ -37,7 +37,7 @@ class JobWorker(Protocol):
         ...
 
     async def put_back(self, job: Job, queue: str, *, delay_s: float) -> None:
-        """Return a job that was taken to a queue; nobody takes it before ``delay_s`` seconds are over."""
+        """Return a job that was taken to its queue; it can be taken again after ``delay_s`` seconds."""
         ...
 
     async def keep_up(self) -> None:
@@ -65,7 +65,7 @@ class JobQueue(Protocol):
         ...
 
     async def free(self, locks: Sequence[str]) -> None:
-        """Return the jobs with these locks that were taken to their queues: whoever took them is known to be dead."""
+        """Return the jobs with these locks that were taken to their queues: the process that took them is dead."""
         ...
 
     def worker(

@@ -107,7 +107,7 @@ async def live(url: str, directory: Path) -> None:
 
 
 async def live_subtasks(url: str, directory: Path) -> None:
-    """The same with subtasks of the user."""
+    """A life with subtasks of the user."""
     async with opened(url, directory) as runtime:
         await send_subtasks(runtime)
         await rest(runtime)

@@ -2,7 +2,7 @@
 
 No database and no account is needed beforehand. The server listens on a socket in a directory of its own, never on a
 port. A guard process (``python -m turnkeeper.testing.postgres DIRECTORY OWNER``) makes it, ends it when its owner has
-ended in whatever way, and removes the directory. Postgres refuses to run as root; the guard then runs it as ``nobody``.
+ended in any way, and removes the directory. Postgres refuses to run as root; the guard then runs it as ``nobody``.
 """
 
 import fcntl

@@ -68,7 +68,7 @@ def _pieces(source: bytes, node: "Node") -> Iterator[Piece]:
     text = source[node.start_byte : node.end_byte].decode().strip(" \t\n")
     match node.type:
         case "word":
-            # An escaped character is itself, whatever it is.
+            # An escaped character stands for itself.
             for part in re.findall(r"\\.|[^\\]+", text):
                 yield Piece(part[1:], "quoted") if part[0] == "\\" else Piece(part, "bare")
         case "number" | "variable_name":

@@ -1,6 +1,6 @@
 """Files of custom tools: looked for in ``tool`` and ``tools`` below directories of settings.
 
-The tools of a file are isolated: they run on threads of the file, whatever they do.
+The tools of a file are isolated: they run on threads of the file.
 """
 
 import logging
@@ -31,7 +31,7 @@ class _File(NamedTuple):
 
 
 class LoadedTools(NamedTuple):
-    """The tools in files, and the files that were left out because nobody trusts them."""
+    """The tools in files, and the files that were left out because they are not trusted."""
 
     tools: tuple[AnyTool, ...]
     untrusted: tuple[Path, ...] = ()
@@ -84,7 +84,7 @@ class CustomTools:
                 return None
             module = imported(path, content, "turnkeeper_custom_tools")
         except (Exception, SystemExit) as error:
-            # The file is a person's own program: whatever it raises, the others work.
+            # The file is a user's program: the others must work also if it raises anything.
             log.warning("the tools in %s are left out: %s: %s", path, type(error).__name__, error)
             return ()
         return tuple(value for value in vars(module).values() if isinstance(value, Tool))

@@ -1,6 +1,6 @@
 """invalid: what a call is answered with that names no tool. Not offered to models.
 
-A call of a tool that nobody knows fails under the name that the model wrote, with this explanation. Sessions that come
+A call of an unknown tool fails under the name that the model wrote, with this explanation. Sessions that come
 from opencode hold such calls as completed ones of a tool ``invalid``; a model that follows them is answered, too.
 """
 
@@ -34,7 +34,7 @@ async def execute(arguments: InvalidArguments, context: ToolContext) -> ToolOutp
 
 
 def explanation(name: str, tools: Mapping[str, AnyTool]) -> str:
-    """What the model is told that called a tool nobody knows: the nearest names, and the schema of the nearest."""
+    """What a model is told that called an unknown tool: the nearest names, and the schema of the nearest."""
     offered = [tool for tool in tools.values() if tool.is_offered]
     names = {tool.name.lower(): tool for tool in offered}
     near = [names[one] for one in get_close_matches(name.lower(), names, NEAREST_MAX, ALIKE_MIN)]

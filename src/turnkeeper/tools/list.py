@@ -19,7 +19,7 @@ IGNORED: Final = frozenset(
         *("dist", "build", "target", "vendor", "coverage", "tmp", "temp"),
     }
 )
-"""Directories with files that nobody wrote by hand; they are left out wherever they are."""
+"""Directories with generated or installed files; they are left out at every depth."""
 
 
 class ListArguments(Value):

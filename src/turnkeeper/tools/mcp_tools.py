@@ -12,7 +12,7 @@ from turnkeeper.workspace.mcp_server import McpServer
 
 
 class McpTools:
-    """Makes tools of what servers offer. Unchanged offers give the same tools, so that nobody compares them."""
+    """Makes tools of what servers offer. Unchanged offers give the same objects, which need not be compared."""
 
     def __init__(self) -> None:
         self._made: dict[McpServer, tuple[tuple[McpTool, ...], tuple[AnyTool, ...]]] = {}
@@ -37,7 +37,7 @@ class McpTools:
         return self._of_resources[1]
 
     def forget_closed(self) -> None:
-        """Let go of the tools of servers that nobody uses any more."""
+        """Forget the tools of servers that are no longer used."""
         for server in [one for one in self._made if one.is_closed]:
             del self._made[server]
         if any(one.is_closed for one in self._of_resources[0]):

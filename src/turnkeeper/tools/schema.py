@@ -74,7 +74,7 @@ def _violations(name: str, value: object, kind: type) -> list[str]:
         msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         return [f"'{name}': {error}"]
-    # No path, command or pattern can hold these; the system would say so in words that help nobody.
+    # No path, command or pattern can hold these, and the system's own error would not help.
     return [f"'{name}' holds a NUL or half a character"] if _is_unusable(value) else []
 
 

@@ -24,4 +24,4 @@ class ToolServices(msgspec.Struct, frozen=True):
     skills: tuple[Skill, ...] = ()
     """The skills of the directory."""
     secrets: Container[Path] = ()
-    """Files that no tool opens, whatever the rules allow."""
+    """Files that no tool opens, also if a rule allows it."""

@@ -5,7 +5,7 @@
     ├── Interrupted         what the call waited for was stopped from elsewhere; the model is told
     └── Rejected            the user said no; without feedback the session rests
 
-A tool knows neither the store nor the loop: whoever runs it hands it callbacks.
+A tool knows neither the store nor the loop: its caller hands it callbacks.
 """
 
 import os
@@ -232,7 +232,7 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     """Called on a thread when a model begins to write a call, so that less is left to do when the call runs."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure, and so is a timeout."""
+        """Execute one call. A refusal by the disk or by a rule of ours is a ToolFailure, and so is a timeout."""
         begun = anyio.current_time()
         try:
             return await self.execute(arguments, context)

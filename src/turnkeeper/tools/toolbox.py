@@ -26,7 +26,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names of tools that every provider takes."""
 
 SELECTIONS_MAX: Final = 64
-"""So many selections are kept: equal ones are the same, so that nobody need describe or compare their tools again."""
+"""How many selections are cached. Equal ones are one object, so their tools need not be described or compared again."""
 
 
 class Toolbox:

@@ -76,7 +76,7 @@ def _shown(fetched: Fetched, format: Format) -> str:
         raise ToolFailure(f"{fetched.url} is a binary file of type {fetched.mime or 'unknown'}, and cannot be shown.")
     try:
         page = fetched.content.decode(fetched.charset or "utf-8", "replace")
-    except LookupError:  # The server names an encoding that nobody knows.
+    except LookupError:  # The server names an unknown encoding.
         page = fetched.content.decode("utf-8", "replace")
     if fetched.mime not in _HTML or format == "html":
         return page.strip()

@@ -27,7 +27,7 @@ class BrowserCallback:
         self.url = ""
 
     async def arrival(self, timeout_s: float = WAIT_S) -> dict[str, str]:
-        """The parameters that the browser brought. Raises Invalid if nobody comes."""
+        """The parameters that the browser brought. Raises Invalid after the timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(self._arrived)

@@ -141,7 +141,7 @@ async def started(
             is_of_model=is_of_model,
         )
         try:
-            # Not to be interrupted: a process that is started in vain would be nobody's to end.
+            # Not to be interrupted: a process that was just started would have no owner to end it.
             with anyio.CancelScope(shield=True):
                 guarded = await to_thread.run_sync(start)
         except BaseException:

@@ -52,7 +52,7 @@ def forget(place: ShadowPlace, session_id: str) -> None:
 
 
 def forget_old(place: ShadowPlace, until_ns: int) -> None:
-    """Forget what nobody asks for any longer: no step lasts that long."""
+    """Forget claims that are older than any step can last."""
     with suppress(OSError):
         for file in (place.git_dir / _DIRECTORY).iterdir():
             if os.lstat(file).st_mtime_ns < until_ns:

@@ -147,7 +147,7 @@ def checked_file(file: Path, directory: Path, environ: Mapping[str, str]) -> tup
 
 
 def _with_agents_kept(found: tuple[SettingsSource, ...]) -> tuple[SettingsSource, ...]:
-    """The sources; those that nobody trusts do not say who calls the agents of the others."""
+    """The sources. Untrusted ones do not change how the agents of the others are called."""
     own = [one.settings.get("agent") for one in found if not one.is_narrowed]
     known = {agent.name for agent in BUILT_IN} | {name for one in own if isinstance(one, dict) for name in one}
     result: list[SettingsSource] = []
@@ -233,7 +233,7 @@ def _with_rules_checked(
 
 
 class ProjectSettings(NamedTuple):
-    """The files of settings of a project, also if nobody trusts them."""
+    """The files of settings of a project, including untrusted ones."""
 
     contents: Mapping[Path, bytes]
     widening: Mapping[str, tuple[str, ...]]

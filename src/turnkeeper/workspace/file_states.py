@@ -35,7 +35,7 @@ class Stamp(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A file as it was read. ``stamp`` is None while somebody writes it."""
+    """A file as it was read. ``stamp`` is None while it is being written."""
 
     state: FileState
     stamp: Stamp | None

@@ -145,7 +145,7 @@ def read_bytes(path: Path, bytes_max: int) -> bytes:
 
 def open_file(path: Path) -> BinaryIO:
     """Open a file to read it: of a CheckedPath, the file that was checked."""
-    # Without O_NONBLOCK, opening a pipe that was put there since it was looked at would wait for somebody to write.
+    # Without O_NONBLOCK, opening a pipe that was put there since the check would wait for a writer.
     if isinstance(path, CheckedPath):
         with directory_of(path) as parent:
             descriptor = _open(path.place.name, os.O_RDONLY | os.O_NONBLOCK, parent, path)
@@ -164,7 +164,7 @@ def open_file(path: Path) -> BinaryIO:
 def directory_of(path: Path, *, make: bool = False) -> Iterator[int]:
     """A descriptor of the directory that holds a file, reached without following a link.
 
-    Each step is taken from the directory before it, so nobody can turn the way elsewhere meanwhile.
+    Each step is taken from the directory before it, so the path cannot be redirected meanwhile.
     """
     descriptor = os.open("/", _SEARCH)
     try:
@@ -382,7 +382,7 @@ def folds_case(directory: str) -> bool:
 
 
 def spelled(path: str, directory: str) -> str:
-    """A path below a directory as its names are spelt on the disk; names that are not there stay."""
+    """A path below a directory with its names as they are on the disk; missing names stay as given."""
     parts: list[str] = []
     for part in path.split("/"):
         try:

@@ -24,7 +24,7 @@ class Gaps(NamedTuple):
     files: Mapping[bytes, Stamp] = {}
     """Files that are too large, or cannot be read."""
     stale: Mapping[bytes, Stamp] = {}
-    """The same of files that were captured before: the snapshot has what they were then."""
+    """Files that were captured before and not now: the snapshot has their old content."""
     nested: frozenset[bytes] = frozenset()
     """The folders of nested repositories."""
     ignored: frozenset[bytes] = ANYTHING

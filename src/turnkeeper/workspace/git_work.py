@@ -36,7 +36,7 @@ class GitFailed(Exception):
 
 
 class GitStopped(Exception):
-    """Git was not run to its end: it took too long, is not there, or nobody waits for it any more."""
+    """Git was not run to its end: it took too long, is not installed, or its caller was cancelled."""
 
 
 class TooManyNames(Exception):
@@ -106,7 +106,7 @@ class GitWork:
     ) -> "Iterator[Popen[bytes]]":
         """A git process. It is killed at the end of the block if it still runs.
 
-        ``is_quiet`` drops its warnings: whose output is read by ``names`` must not wait for somebody to read them.
+        ``is_quiet`` drops its warnings: a process whose output ``names`` reads must not block on them.
         """
         with self._guard:
             self.left_s()
@@ -174,7 +174,7 @@ class GitWork:
 
 def _kill(process: "Popen[bytes]") -> None:
     """Kill a process with those that it started: they would keep its output and the lock open."""
-    if process.poll() is None:  # Until it is waited for, nobody else can have its number.
+    if process.poll() is None:  # Its number cannot be reused before it is waited for.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, SIGKILL)
 

@@ -142,7 +142,7 @@ def _guard(request: Request, descriptors: list[int], kernel: "_Kernel") -> None:
 def _execute(request: Request, descriptors: list[int], kernel: "_Kernel") -> None:
     """Become the command. Raises OSError."""
     os.setsid()
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # By Python, and programs expect that nobody ignores them.
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs expect the default.
         signal.signal(ignored, signal.SIG_DFL)
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)

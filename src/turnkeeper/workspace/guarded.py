@@ -25,7 +25,7 @@ class Guarded:
         self.exit_code: int | None = None
         self.is_alive = True
         self.is_left = False
-        """Whether the command is over and something that it started goes on; nobody waits for news then."""
+        """Whether the command is over and a process that it started goes on."""
         self._heard = b""
         control.setblocking(False)
 

@@ -100,7 +100,7 @@ class LanguageServer:
         try:
             await self._serve()
         except Exception as error:
-            # Whatever a program of somebody else's does, the sessions of this process go on.
+            # A failure of a program that is not ours must not end the sessions of this process.
             log.warning("the language server %s ended: %s", self._command.name, error or type(error).__name__)
         finally:
             self._is_dead = True

@@ -93,7 +93,7 @@ async def listen(connection: Connection, client: "Client") -> None:
         async with client.listen(
             tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
         ) as changes:
-            connection.changed.set()  # What changed before the subscription is told nobody.
+            connection.changed.set()  # Changes before the subscription were not reported.
             async for _ in changes:
                 connection.changed.set()
     except Exception as error:

@@ -127,7 +127,7 @@ class LoginAttempt:
         except Invalid:
             raise
         except Exception as error:
-            # Whatever the package makes of an address and of what a site answers, the sessions of this process go on.
+            # Errors of the package with an address or an answer must not end the sessions of this process.
             raise Invalid(f"the login at {self.name} failed: {words(error)}; nothing was stored") from error
         if not self.page and known is None:
             raise NotOffered(f"the MCP server {self.name!r} asks for no login (status {status})")
@@ -138,7 +138,7 @@ class LoginAttempt:
         parts = urlsplit(page)
         asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
         if self._given.scope is not None:
-            # The package asks for what the server proposes, whatever it is given.
+            # The package asks for what the server proposes, and ignores what it is given.
             page = parts._replace(query=urlencode({**asked, "scope": self._given.scope})).geturl()
         self.page, self.state = page, asked.get("state", "")
         # A page that the user happens to have open can send a browser here, but does not know the state.

@@ -69,7 +69,7 @@ async def learn(client: "Client", others_s: float) -> McpOffers:
 
 
 def renewed(old: McpOffers, new: McpOffers) -> McpOffers:
-    """The new offers; what did not change is the same object as before, so that nobody compares it again."""
+    """The new offers. What did not change is the same object as before, so it need not be compared again."""
     return new.but(tools=old.tools) if new.tools == old.tools else new
 
 

@@ -114,7 +114,7 @@ class McpServer:
         return self.offers.tools
 
     def says(self, status: McpStatus) -> None:
-        """Take note of how it is, as somebody else found out who tried to log in."""
+        """Take over the status that a login attempt found."""
         if not isinstance(self._status, McpConnected):
             self._status = status
 
@@ -155,7 +155,7 @@ class McpServer:
             self._wanted.set()
 
     async def switch(self, *, is_on: bool) -> None:
-        """Use it or use it no longer, whatever its settings say; wait for the connection."""
+        """Enable or disable it, over its settings; wait for the connection."""
         self.is_on = is_on
         if is_on:
             self.want()
@@ -181,7 +181,7 @@ class McpServer:
         self._scope.cancel()
 
     async def wait_first(self) -> None:
-        """Wait until the first attempt to connect is over. That is waited for once, whoever waits."""
+        """Wait until the first attempt to connect is over. All callers share one wait."""
         if not self._first.is_set():
             await to_thread.run_sync(import_package)  # As in _connect, or this would be over before the attempt is.
             with anyio.move_on_after(self._start_s) as waiting:
@@ -209,7 +209,7 @@ class McpServer:
             if connection.client is None:
                 connection.breaks(self._silence)
         except Exception as error:
-            # Whatever a program of somebody else's does, the sessions of this process go on.
+            # A failure of a program that is not ours must not end the sessions of this process.
             log.debug("the MCP server %s failed", self.name, exc_info=True)
             connection.breaks(words(error))
         finally:

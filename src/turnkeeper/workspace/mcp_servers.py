@@ -36,7 +36,7 @@ class McpServers:
         self._attempts: dict[McpServer, tuple[LoginAttempt, anyio.CancelScope]] = {}
 
     def of(self, directory: Path, config: Config, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
-        """The servers of a directory, in the order of their names. Those that nobody has any more are ended."""
+        """The servers of a directory, in the order of their names. Those that no directory has any more are ended."""
         if self._group is None or not (config.mcp or self._used or self._added):
             return ()
         found: dict[_Key, McpServer] = {}

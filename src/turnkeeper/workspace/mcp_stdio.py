@@ -118,7 +118,7 @@ async def _errors(tail: ErrorTail) -> AsyncIterator[int]:
 async def _hear(process: RunningProcess, heard: Heard, tail: ErrorTail, ended: Callable[[str], None]) -> None:
     """Pass on what the program says, until it ends or says too much."""
     reason = ""
-    async with heard:  # Closed last: whoever waits for an answer is told the reason, and not that the stream ended.
+    async with heard:  # Closed last: callers that wait get the reason, and not only the end of the stream.
         try:
             await _pass_on(process, heard, tail)
         except _Flood as flood:

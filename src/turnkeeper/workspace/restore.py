@@ -36,7 +36,7 @@ _SYNCS_AT_ONCE: Final = 16
 
 
 def no_progress(_done: int, _all: int) -> None:
-    """Nobody wants to know."""
+    """Progress is not reported."""
 
 
 class DiskFile(NamedTuple):

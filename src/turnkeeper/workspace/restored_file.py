@@ -1,8 +1,8 @@
 """Restored file: one file on its way to its new state, in steps that a batch of files takes together.
 
 ``prepare`` looks at the file and writes the new one beside it. ``place`` lets the two trade places: the old one is kept
-under a second name. ``settle`` looks at the old one again: if it is not the one that was read, or somebody has written
-to it since, or may still write to it, it is put back.
+under a second name. ``settle`` looks at the old one again: if it is not the one that was read, or was written
+to since, or may still be written to, it is put back.
 """
 
 import errno
@@ -142,7 +142,7 @@ class RestoredFile:
         if aside.state in (self.one.now, self.one.to) or self._is_same():
             os.unlink(self._aside, dir_fd=self._parent)
             return
-        # Somebody wrote to the old file when it was about to go.
+        # Another process wrote to the old file just before it was removed.
         found = seen(self._name, self._parent, self.one)
         if (found.state if found is not None else None) == self.one.to:
             self._put_back(CHANGED)
@@ -201,14 +201,14 @@ class RestoredFile:
                 self._rename(self._aside, self._temporary)
         if self._is_aside:
             self._crash("restore.file-replaced")
-            if not self._has_stamp(self._aside):  # Somebody has saved the file as a new one.
+            if not self._has_stamp(self._aside):  # Another program has saved the file as a new one.
                 self._put_back(CHANGED)
                 self._is_aside = False
         elif not self.is_over:
             self._replace_in_steps()
 
     def _replace_in_steps(self) -> None:
-        """The same where names cannot be exchanged. A file that is saved between the last two steps is lost."""
+        """Replace the file where names cannot be exchanged. A file that is saved between the last two steps is lost."""
         try:
             self._link(self._name, self._aside)
             self._is_aside = True
@@ -241,7 +241,10 @@ class RestoredFile:
                 os.unlink(self._aside, dir_fd=self._parent)
 
     def _give_name_back(self) -> None:
-        """Put the old file back where there is none. If somebody makes one just now, it stays under its second name."""
+        """Put the old file back if there is none.
+
+        If another program makes one just now, the old one stays under its second name.
+        """
         with suppress(FileExistsError):
             try:
                 self._link(self._aside, self._name)
@@ -264,7 +267,7 @@ class RestoredFile:
         return found is not None and aside is not None and os.path.samestat(found, aside)
 
     def _is_untouched(self, name: str) -> bool:
-        """Whether a file is the one that was read, and nobody has written to it since."""
+        """Whether a file is the one that was read, and unchanged since."""
         if not self._has_stamp(name):
             return False
         # The clock of a file system moves in steps: two writes in one step have the same time.

@@ -107,7 +107,7 @@ async def search(
 
     # Unlike a glob, a file type does not override ignore files.
     kind = ["--type-add", f"wanted:{names}", "--type=wanted"] if names else []
-    # A file that is named is searched whatever it holds; of the others, those that are text.
+    # A file that is named is searched also if it is binary; of the others only text files are.
     whatever = [] if below == "./" else ["--text"]
     await _run(
         ["--hidden", _NO_GIT, *_COMMON, *_AS_LINES, *kind, *whatever, f"--regexp={pattern}", "--", below],

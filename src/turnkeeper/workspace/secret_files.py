@@ -1,4 +1,4 @@
-"""Secret files: keys, trusted directories and approvals, which no tool may open whatever the rules allow.
+"""Secret files: keys, trusted directories and approvals, which no tool may open, also if a rule allows it.
 
 With one of them a model could spend the user's money, or give itself every permission.
 """

@@ -73,7 +73,7 @@ def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]
 
 
 def project_code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The directories of a project that tools come from, also if nobody trusts them."""
+    """The directories of a project that tools come from, including untrusted ones."""
     return [place for place in project_directories(directory, worktree, environ) if os.path.isdir(place)]
 
 

@@ -1,4 +1,4 @@
-"""One source of settings, a file or a variable: reads and checks it, and keeps what holds if nobody trusts it.
+"""One source of settings, a file or a variable: reads and checks it, and keeps what holds while it is untrusted.
 
 Reading never fails: what is wrong with a source is in its ``problems``, so that all of them can be shown.
 """
@@ -44,7 +44,7 @@ class SettingsSource(NamedTuple):
     """What holds of it."""
     layer: Layer = "user"
     written: JsonObject = MappingProxyType({})
-    """All that it says, also what does not hold because nobody trusts it."""
+    """All that it says, also what does not hold while it is untrusted."""
     marks: Marks = MappingProxyType({})
     """Where in the text each value is written."""
     problems: tuple[Problem, ...] = ()
@@ -153,7 +153,7 @@ def trusted(file: Path | MarkdownFile, content: bytes, environ: Mapping[str, str
 
 
 def untrusted(file: Path | MarkdownFile, content: bytes) -> SettingsSource:
-    """The settings that hold although nobody trusts the file. References are not resolved.
+    """The settings that hold although the file is untrusted. References are not resolved.
 
     A markdown file is not read through a link that leads out of its directory of settings: it could send a file of the
     user to a model.

@@ -110,7 +110,7 @@ class ShadowRepository:
         return found.tree if found is not None else None
 
     async def take(self, session_id: str, *, with_ignored: bool = False) -> Captured | None:
-        """The same with what the tree does not have. ``with_ignored`` also lists ignored files, which takes longer."""
+        """A capture with what its tree does not have. ``with_ignored`` also lists ignored files, which takes longer."""
         if self._now() < self._again_at:
             return None
         try:

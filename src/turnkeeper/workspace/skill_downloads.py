@@ -2,7 +2,7 @@
 
 Not in a directory of caches: the commands of a model may write those. Each download is a folder of its own, named by
 its content, and ``current.json`` names the newest one. So a reader never sees half a download, and an unchanged skill
-keeps its path. Whatever goes wrong, the last download is used.
+keeps its path. If a download fails, the last one is used.
 """
 
 import json

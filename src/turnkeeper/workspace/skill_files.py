@@ -148,7 +148,7 @@ class _Search:
 
 def places(place: ProjectPlace, paths: Iterable[str], environ: Mapping[str, str]) -> list[SkillPlace]:
     """The folders that are searched for skills, weakest first."""
-    # Without a repository the project is the directory, and what is above it is nobody's project.
+    # Without a repository the project is the directory, and the directories above it belong to no project.
     worktree = place.top
     folders = setting_files.project_folders(place.directory, worktree, environ)
     names = [] if flags.DISABLE_EXTERNAL_SKILLS.is_on(environ) else [*SHARED]

@@ -16,7 +16,7 @@ Address: TypeAlias = tuple[str, int]
 
 _TRIES: Final = 3
 _FORWARDER: Final = "sshd"
-"""Serves forwarded ports as the user, and lets nobody see its sockets."""
+"""Serves forwarded ports as the user, and hides its sockets from other processes."""
 
 
 def owner(client: Address, server: Address, guards: Sequence[int]) -> Owner:

@@ -18,7 +18,7 @@ SOURCE_BYTES_MAX: Final = 2 * 1024 * 1024
 FileSymbols: TypeAlias = Callable[[Path], Awaitable[tuple[Symbol, ...]]]
 """The symbols of a file; nothing if they are not known. Never fails; bounded in time."""
 ConfinedSymbols: TypeAlias = Callable[[Path, Confine], Awaitable[tuple[Symbol, ...]]]
-"""The same, where a language server is confined like this."""
+"""The symbols of a file, by a language server that is confined like this."""
 
 
 async def no_symbols(path: Path) -> tuple[Symbol, ...]:

@@ -85,7 +85,7 @@ class Conversation(Chat):
         return self.complete_now(before)
 
     def complete_now(self, before: str) -> list[completion.Candidate]:
-        """The same with the files of the last look."""
+        """The completions with the files that were listed last."""
         known = completion.Known(
             commands={name: one.about for name, one in self._commands.items()},
             arguments={name: one.completes for name, one in self._commands.items() if one.completes is not None},
@@ -280,7 +280,7 @@ class Conversation(Chat):
         self.place.ready()
 
     async def _finish(self) -> None:
-        """Run on while there are prompts that nobody has taken up."""
+        """Run on while prompts are waiting."""
         while not self.is_left and await self._goes_on():
             self.state, self._stop, self._is_prompted_meanwhile = "running", asyncio.Event(), False
             self._runs_elsewhere = False
@@ -349,7 +349,7 @@ class Conversation(Chat):
             self.stop()
 
     def end(self) -> None:
-        """Leave because the process is told to end, or its terminal is gone: nobody answers a question any more."""
+        """Leave because the process must end, or its terminal is gone: questions can no longer be answered."""
         self.leave()
         self._hearing.cancel()
         self.heard("leave", "")

@@ -40,7 +40,7 @@ from turnkeeper.cli.terminal import PROMPT_MARK, Terminal
 
 MENU_LINES = 8
 PAUSE_S = 1.0
-"""How long nobody has typed when a question is put."""
+"""How long the user must have paused before a question is shown."""
 PAUSE_MAX_S = 15.0
 """How long a question waits for that."""
 STYLE = Style.from_dict(
@@ -113,7 +113,7 @@ class LineEditor:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
-        """The same, once the user has paused: the next word of a prompt must not become the answer to a question."""
+        """Exclusive use of the terminal once the user has paused: the next word must not become an answer."""
         until = time.monotonic() + PAUSE_MAX_S
         while self._buffer.text:
             left_s = min(until, self._typed_at + PAUSE_S) - time.monotonic()
@@ -297,7 +297,7 @@ class _Completer(Completer):
             yield _completion(one)
 
     def now(self, document: Document) -> list[Completion]:
-        """The same without waiting, as far as it is known."""
+        """The completions that are known without waiting."""
         return [_completion(one) for one in self._editor.desk.complete_now(document.text_before_cursor)]
 
 

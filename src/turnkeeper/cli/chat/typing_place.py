@@ -31,7 +31,7 @@ class Desk(Protocol):
         """What can complete the text before the cursor."""
 
     def complete_now(self, before: str) -> list[Candidate]:
-        """The same as far as it is known at once."""
+        """The completions that are known without waiting."""
 
 
 class TypingPlace(Protocol):
@@ -41,10 +41,10 @@ class TypingPlace(Protocol):
         """The display whose output does not disturb what is being typed."""
 
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """The terminal as a command finds it. Nobody else reads or writes it meanwhile."""
+        """The terminal, for the exclusive use of a command."""
 
     def asking(self) -> AbstractAsyncContextManager[None]:
-        """The same for a question to the user, who may be typing something else."""
+        """The terminal, for a question to the user, who may be typing something else."""
 
     async def confirms(self, lines: Sequence[str], question: str) -> bool:
         """Show lines and ask about them. Called inside of ``alone``."""

@@ -47,7 +47,7 @@ def plain(text: str) -> str:
 
 
 def typed(text: str) -> str:
-    """A text with its line breaks, as somebody typed it."""
+    """A text with its line breaks, as it was typed."""
     return f'<div class="typed">{escape(seen(text.strip()))}</div>'
 
 

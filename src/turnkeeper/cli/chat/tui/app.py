@@ -54,7 +54,7 @@ class SessionApp(App[None]):
 
     @property
     def session_screen(self) -> SessionScreen:
-        """The screen of the session, whatever stands over it."""
+        """The screen of the session, also below dialogs."""
         return next(one for one in self.screen_stack if isinstance(one, SessionScreen))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:

@@ -41,7 +41,7 @@ class OpenAsks:
         self.sessions: Callable[[str], Awaitable[Session]] | None = None
 
     async def ask(self, request: PermissionRequest) -> Reply:
-        """Wait for the answer to a permission request. It leaves the screen if somebody else answers."""
+        """Wait for the answer to a permission request. It leaves the screen if another client answers."""
         reply = await self._answered(request)
         assert isinstance(reply, Reply)
         return reply

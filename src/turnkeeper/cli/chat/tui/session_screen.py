@@ -203,7 +203,7 @@ class SessionScreen(TextualScreen[None]):
             self._card = AskCard(first, len(self._asks.waiting), tool)
             self.mount(self._card, before=self._dock)
             self.app.bell()
-            if not self.box.text.strip():  # A card never takes the focus from somebody who types.
+            if not self.box.text.strip():  # A card never takes the focus from a user who types.
                 self.call_after_refresh(self._card.take_focus)
 
     # Keys.

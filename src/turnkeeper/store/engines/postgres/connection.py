@@ -72,7 +72,7 @@ _LOST: Final = (
 SETTINGS: Final = (
     "SELECT set_config('search_path', %s, false), set_config('statement_timeout', %s, false),"
     " set_config('lock_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false),"
-    # An acknowledged write survives a power cut, whatever the server's own setting is.
+    # An acknowledged write survives a power cut, also if the server's own setting is weaker.
     " set_config('synchronous_commit',"
     " CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'"
     " ELSE current_setting('synchronous_commit') END, false)"

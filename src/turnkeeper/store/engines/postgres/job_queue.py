@@ -113,7 +113,7 @@ class PostgresJobs:
         await finished(manager, job.id, is_done=False)
 
     async def put_later(self, job: Job, delay_s: float) -> None:
-        """Add a job that nobody takes before some seconds are over, by the clock of the database."""
+        """Add a job that can be taken after some seconds, by the clock of the database."""
         due = await self._reader.read(lambda connection: _time(connection, delay_s)) if delay_s else None
         await self._defer(await self.manager(), job, due)
 

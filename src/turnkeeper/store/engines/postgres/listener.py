@@ -1,8 +1,8 @@
 """The listener of a Postgres store: a thread with a connection on which processes hear each other.
 
 It hears news of writes (``news.py``) and of jobs (``job_queue.py``), and hears and sends passing messages
-(``live.py``). All of them may be lost with the connection; it is made again, and whoever follows logs is told to look
-at all.
+(``live.py``). All of them may be lost with the connection; it is made again, and followers of logs are told to
+look at all of them.
 """
 
 import asyncio
@@ -232,7 +232,7 @@ class _Line:
             self._greets_at = time.monotonic() + live.HELLO_S
 
     def _say(self, word: str) -> None:
-        assert self._channels is not None, "there is somebody who hears or sends"
+        assert self._channels is not None, "there is a subscriber or a sender"
         live.notify(self._connection, self._channels.presence, [f"{self._listener.own}\n{word}"])
 
     def _send(self) -> None:

@@ -1,8 +1,8 @@
-"""Passing messages between processes, by NOTIFY: in batches below its limit, and only while somebody hears them.
+"""Passing messages between processes, by NOTIFY: in batches below its limit, and only while there are subscribers.
 
-Whoever hears says so every few seconds, on a channel of its own; who wants to send asks there first. So a process that
-nobody hears sends nothing. The names of the channels have a random number in them that is in the store: in Postgres
-everybody who can connect to a database may listen and send on a channel whose name they know.
+Subscribers announce themselves every few seconds, on a channel of their own; a sender asks there first. So a process
+without subscribers sends nothing. The names of the channels have a random number in them that is in the store: in
+Postgres every client of a database may listen and send on a channel whose name it knows.
 """
 
 import threading
@@ -24,7 +24,7 @@ STATEMENT_BYTES_MAX: Final = 256 * 1024
 HELLO_S: Final = 5.0
 """Seconds between two signs that a process hears."""
 UNSURE_S: Final = 2.0
-"""Seconds for which a process sends after it has asked who hears, whatever the answer."""
+"""Seconds for which a process sends after it has asked for subscribers, also without an answer."""
 
 ASK, HELLO = "?", "!"
 

@@ -1,7 +1,7 @@
 """News of other processes: after a commit a writer tells the names of its logs (NOTIFY), and listeners hear them.
 
 News may be lost, with a connection or because a process ends between its commit and its NOTIFY. So they only save
-time: whoever follows a log also looks now and then. They are sent after the commit and not with it, because Postgres
+time: a follower of a log also looks now and then. They are sent after the commit and not with it, because Postgres
 lets only one transaction with a NOTIFY commit at a time.
 """
 

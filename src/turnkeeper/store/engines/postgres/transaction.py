@@ -103,12 +103,12 @@ class Transaction:
         return heads
 
     def _lock(self, connection: Connection) -> None:
-        # A removal deletes what nothing refers to any more, so nobody may add a reference meanwhile.
+        # A removal deletes what nothing refers to any more, so no reference may be added meanwhile.
         if any(isinstance(job, Removal) for job in self._jobs):
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._removal_lock,))
         else:
             connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (self._removal_lock,))
-        # Locked before anything is written: whoever looks the token up waits until this transaction has ended.
+        # Locked before anything is written: a look-up of the token waits until this transaction has ended.
         connection.execute(
             "INSERT INTO writer (id, count, token, seen) VALUES (%s, 1, %s, now())"
             " ON CONFLICT (id) DO UPDATE SET count = writer.count + 1, token = excluded.token, seen = excluded.seen",
