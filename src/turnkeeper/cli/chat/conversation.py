@@ -21,7 +21,7 @@ from turnkeeper.cli.chat.lines import PromptLine, ShellLine, SlashLine, UnknownS
 from turnkeeper.cli.chat.prompts import prompt
 from turnkeeper.cli.chat.slash import slash_commands
 from turnkeeper.cli.chat.typing_place import TypingPlace
-from turnkeeper.cli.live import Live
+from turnkeeper.cli.live import QUEUE_MAX, Live
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.prompt_model import model_of_prompt
 from turnkeeper.cli.screen import one_line, plural
@@ -61,6 +61,7 @@ class Conversation(Chat):
         self._is_prompted_meanwhile = self._runs_elsewhere = False
         self.is_left = False
         """Whether the user leaves."""
+        self._following = anyio.CancelScope()
         self._hearing = anyio.CancelScope()
         """Around what is done for the user. Commands may wait long, and for an answer of the user without end."""
 
@@ -117,6 +118,7 @@ class Conversation(Chat):
         async with anyio.create_task_group() as group:
             self._group = group
             group.start_soon(self._read)
+            group.start_soon(self.guarded, self._follow)
             if work is not None:
                 self.start(work)
             self.place.ready()
@@ -126,6 +128,7 @@ class Conversation(Chat):
                 with anyio.CancelScope() as self._hearing:
                     await self._hear(meaning, text)
                 self.place.ready()
+            self._following.cancel()
             self.place.close()
             await self._place_is_closed.wait()
             if self.state != "idle" and not self._runs_here:
@@ -300,13 +303,18 @@ class Conversation(Chat):
         )
 
     def _told(self, one: Notification | Delta) -> None:
-        """Hear of an agent that hands over, and of the title and the cost of the session while it runs."""
-        match one:
-            case PartUpdated() if (by := handed_over_by(one.properties.get("part"))) is not None:
-                self.handed_over(by)
-            case SessionUpdated() if self.session is not None and one.session_id == self.session.id:
-                self.cost = add_costs(self.cost, one.session.cost, -self.session.cost)
-                self.session = one.session
+        """Hear of an agent that hands over."""
+        if isinstance(one, PartUpdated) and (by := handed_over_by(one.properties.get("part"))) is not None:
+            self.handed_over(by)
+
+    async def _follow(self) -> None:
+        """Keep title, cost and changed lines of the session up to date: some are recorded after its answer."""
+        with self._following:
+            async with self.tk.subscribe(size=QUEUE_MAX) as notifications:
+                async for one in notifications:
+                    if isinstance(one, SessionUpdated) and self.session and one.session_id == self.session.id:
+                        self.cost = add_costs(self.cost, one.session.cost, -self.session.cost)
+                        self.session = one.session
 
     async def _goes_on(self) -> bool:
         """Whether prompts were admitted that the turn did not take up: it ended in the same moment."""

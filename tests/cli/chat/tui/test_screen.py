@@ -299,14 +299,15 @@ async def test_title_cost_and_model_are_shown_as_soon_as_they_are_known(shop: Sh
         shop.configure(model="acme/large", provider={"acme": acme})
         async with driven(shop) as seen:
             await seen.until(lambda: "new session · build · acme/large" in head(seen))
-            await seen.says("[[bash true]] [[bash until test -e go; do sleep 0.05; done]] [[text end]]")
+            await seen.says("[[bash true]] [[bash touch began; until test -e go; do sleep 0.05; done]] [[text end]]")
             await seen.until(lambda: len(seen.texts("call")) == 2)
             await seen.until(lambda: "$" in head(seen) and "$0.00" not in head(seen))
             await seen.until(lambda: "new session" not in head(seen))
+            await seen.until((shop.project / "began").exists)
             assert seen.desk.state == "running"
             (shop.project / "go").touch()
             await seen.rests()
-            await seen.until(lambda: "+0 -0" in head(seen))  # An empty file; counted after the answer.
+            await seen.until(lambda: "+0 -0" in head(seen))  # Empty files; counted after the answer.
             live = head(seen)
             await seen.desk.refresh()
             seen.screen.sync()
