@@ -221,6 +221,27 @@ async def test_a_command_runs_outside_the_sandbox_once_the_user_allows_that_very
 
 
 @needs_kernel
+async def test_a_rule_lets_out_of_the_sandbox_only_the_commands_that_it_names(desk: Desk) -> None:
+    desk.confined = Confinement(mode="workspace", write=(str(desk.directory),))
+    desk.refuse("sandbox", action="ask")
+    desk.refuse("sandbox", "echo *", action="allow")
+    assert (await desk.run("bash", command="echo a && echo b", outside=True)).output == "a\nb"
+    for command in ("echo a; touch made", "echo $(touch made)", "echo a | xargs touch", "echo a #(\ntouch made"):
+        with pytest.raises(Rejected):
+            await desk.run("bash", command=command, outside=True)
+    assert os.listdir(desk.directory) == []
+
+
+@needs_kernel
+async def test_always_outside_the_sandbox_is_about_that_very_command_also_if_it_has_a_star(desk: Desk) -> None:
+    desk.confined = Confinement(mode="workspace", write=(str(desk.directory),))
+    desk.refuse("sandbox", action="ask")
+    desk.says_yes = True
+    await desk.run("bash", command="cd . && ls *; true", outside=True)
+    assert desk.asked[-1] == ("sandbox", ["ls *", "true"], ["ls ?", "true"])
+
+
+@needs_kernel
 async def test_an_agent_that_may_change_nothing_gets_no_command_outside_the_sandbox(desk: Desk) -> None:
     desk.confined = Confinement(mode="read-only", is_by_rule=True)
     with pytest.raises(ToolFailure, match="rules of this agent deny every change"):

@@ -23,6 +23,7 @@ from turnkeeper.core.limits import (
 )
 from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note, temporary_of
 from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.text import wildcard
 from turnkeeper.text.shell_rules import CommandAsk, command_ask
 from turnkeeper.tools.reach import ShellPlaces, located, outside, shell_places
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
@@ -175,7 +176,10 @@ async def _wanted(
     if asked.patterns:
         wanted.append(Wanted("bash", asked.patterns, asked.always, metadata))
     if arguments.outside and is_confined:
-        wanted.append(Wanted("sandbox", [command], [command], {"command": command, "outside": True}))
+        # Each command by itself: a rule or an approval of "make *" must not let "make; curl x" out.
+        commands = asked.patterns or (command,)
+        always = [wildcard.literal(one) for one in commands]
+        wanted.append(Wanted("sandbox", commands, always, {"command": command, "outside": True}))
     return wanted
 
 
