@@ -5,7 +5,8 @@ command runs is given as it is written, so that a question can show it.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import dropwhile, pairwise
 from typing import Final, NamedTuple
 
 from turnkeeper.text.sed_script import only_edits
@@ -21,6 +22,10 @@ from turnkeeper.text.shell_tables import (
 )
 from turnkeeper.text.shell_words import SOMETHING, Piece, Word, literal_word
 
+_INPUTS: Final = frozenset(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
+_SHELL_FLAGS: Final = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")
+"""Flags of shells that take a value."""
+
 
 class Carried(NamedTuple):
     """What a command runs besides itself: commands as words, texts for a shell, and texts that are not known yet."""
@@ -32,6 +37,16 @@ class Carried(NamedTuple):
     """Whether it runs what it reads from its input."""
     removed: tuple[Word, ...] = ()
     """``rm`` and the places in which it removes files."""
+
+
+def short_option(value: str, letters: Collection[str]) -> tuple[str, int] | None:
+    """The first option of a group such as ``-euo`` that takes a value, and where in the word its value begins.
+
+    ``letters`` are those options without their dash. The value is the next word if nothing is left of this one.
+    """
+    found = (at for at, letter in enumerate(value) if at and letter in letters) if re.match(r"[-+][^-]", value) else ()
+    at = next(iter(found), None)
+    return None if at is None else (f"{value[0]}{value[at]}", at + 1)
 
 
 def program(words: Sequence[Word]) -> str:
@@ -84,13 +99,15 @@ def _after_prefix(name: str, rest: tuple[Word, ...]) -> Carried:
             break
         if name == "command" and re.fullmatch(r"-[pvV]*[vV][pvV]*", word.value):
             return Carried()
-        if word.value in with_value:
+        if _takes_next(word, with_value):
             place += 2
         elif word.value.startswith("-") or (name in ("env", "sudo", "doas") and _is_assignment(word)):
             place += 1
         else:
             break
-    inner = rest[place + operands :]
+    if name == "setarch" and place:
+        operands = 0  # The name of a machine comes before the flags, if at all.
+    inner = tuple(dropwhile(lambda word: word.value.startswith("-"), rest[place + operands :]))
     if name == "watch":
         return _texts([inner])
     if name == "parallel":
@@ -103,23 +120,27 @@ def _after_prefix(name: str, rest: tuple[Word, ...]) -> Carried:
 
 
 def _code_from_input(rest: tuple[Word, ...], inner: tuple[Word, ...]) -> tuple[str, ...]:
-    """The code of a shell into which ``xargs -I`` puts what it reads."""
-    flags = [word.value for word in rest]
-    mark = next((flags[at + 1] for at, flag in enumerate(flags[:-1]) if flag == "-I"), None)
-    mark = mark or next((flag[2:] for flag in flags if flag.startswith("-I") and len(flag) > 2), None)
+    """The code of a shell into which ``xargs -I`` or ``-i`` puts what it reads."""
+    own = rest[: len(rest) - len(inner)]
+    mark = next((word.value for [word] in _option_values(own, ["-I"])), None)
+    mark = mark or next(("{}" for word in own if word.value in ("-i", "--replace")), None)
     is_code = mark is not None and program(inner) in SHELLS
     return tuple(word.source for word in inner if is_code and mark is not None and mark in word.value)
 
 
 def _shell(rest: tuple[Word, ...]) -> Carried:
-    """The text behind ``-c``, which may be one of several flags in a word."""
-    for place, word in enumerate(rest):
-        if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.value) or word.value == "--command":
-            operands = [one for one in rest[place + 1 :] if not one.value.startswith(("-", "+")) or one.is_dynamic]
-            return _texts([operands[:1]])
-        if not word.value.startswith(("-", "+")):
-            return Carried()
-    return Carried(runs_input=True)
+    """The text behind ``-c``, which may be one of several flags in a word, or what comes in by the input."""
+    place, letters = 0, ""
+    while place < len(rest) and re.match(r"[-+].", rest[place].value) and not rest[place].is_dynamic:
+        word = rest[place]
+        if word.value == "--":
+            place += 1
+            break
+        letters += "c" if word.value == "--command" else "" if word.value.startswith("--") else word.value
+        place += 2 if _takes_next(word, _SHELL_FLAGS) else 1
+    if "c" in letters:
+        return _texts([rest[place : place + 1]])
+    return Carried(runs_input="s" in letters or place >= len(rest) or rest[place].value in _INPUTS)
 
 
 def _eval(rest: tuple[Word, ...]) -> Carried:
@@ -132,7 +153,7 @@ def _trap(rest: tuple[Word, ...]) -> Carried:
 
 
 def _source(rest: tuple[Word, ...]) -> Carried:
-    return Carried(runs_input=bool(rest) and rest[0].value in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
+    return Carried(runs_input=bool(rest) and rest[0].value in _INPUTS)
 
 
 def _find(rest: tuple[Word, ...]) -> Carried:
@@ -173,18 +194,19 @@ def _fd(rest: tuple[Word, ...]) -> Carried:
 
 def _git(rest: tuple[Word, ...]) -> Carried:
     """What ``-c`` sets where git runs it; the command of ``bisect run`` and ``submodule foreach``."""
-    values: list[Word] = []
+    settings: list[Word] = []
     place = 0
     while place < len(rest) and rest[place].value.startswith("-"):
-        setting = rest[place + 1] if rest[place].value == "-c" and place + 1 < len(rest) else None
-        if setting is not None and (key := setting.value.partition("="))[1] and GIT_RUNS.fullmatch(key[0]):
-            values.append(_part_of(setting, key[2]))
+        settings += rest[place + 1 : place + 2] if rest[place].value == "-c" else ()
         place += 2 if rest[place].value in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
     command = [word.value for word in rest[place : place + 2]]
+    if command[:1] == ["clone"]:
+        settings += [word for [word] in _option_values(rest[place + 1 :], ["-c", "--config"])]
+    keys = [(word, word.value.partition("=")) for word in settings]
+    values = [_part_of(word, value) for word, (key, _, value) in keys if value and GIT_RUNS.fullmatch(key)]
     if command[:1] == ["config"]:
         operands = [word for word in rest[place + 1 :] if not word.value.startswith("-")]
-        if len(operands) > 1 and GIT_RUNS.fullmatch(operands[0].value):
-            values.append(operands[1])
+        values += [value for key, value in pairwise(operands) if GIT_RUNS.fullmatch(key.value)]
     aliases = [word for word in values if word.is_dynamic or re.match(r"[!/\w.~-]", word.value)]
     texts, computed = _split_known([[_part_of(word, word.value.removeprefix("!"))] for word in aliases])
     inner: tuple[tuple[Word, ...], ...] = ()
@@ -205,13 +227,14 @@ def _make(rest: tuple[Word, ...]) -> Carried:
 
 
 def _tar(rest: tuple[Word, ...]) -> Carried:
-    actions = [word for word in rest if word.value.startswith("--checkpoint-action=exec=")]
-    return _texts([[_part_of(word, word.value.partition("exec=")[2])] for word in actions])
+    actions = [word for [word] in _option_values(rest, ["--checkpoint-action"]) if word.value.startswith("exec=")]
+    return _texts([[_part_of(word, word.value.removeprefix("exec="))] for word in actions])
 
 
 def _sed(rest: tuple[Word, ...]) -> Carried:
     """Scripts that run commands or open files, as they are written."""
-    scripts = [word for [word] in _option_values(rest, ["-e", "-f", "--expression", "--file"]) if word]
+    flags = tuple(word for word in rest if not re.match(r"-[nErsuz]*i", word.value))  # What follows ``-i`` is a suffix.
+    scripts = [word for [word] in _option_values(flags, ["-e", "-f", "--expression", "--file"])]
     scripts = scripts or [word for word in rest if _is_operand(word)][:1]
     is_file = any(re.match(r"-[a-zA-Z]*f|--file", word.value) for word in rest)
     return Carried(computed=tuple(word.source for word in scripts if is_file or not only_edits(_sed_script(word))))
@@ -283,21 +306,34 @@ _SPECIAL: Final[dict[str, Callable[[tuple[Word, ...]], Carried]]] = {
 
 
 def _option_values(rest: tuple[Word, ...], options: list[str]) -> list[list[Word]]:
-    """The values of options: ``--rsh=x``, ``-e x``, ``-ex``, and ``-ave x``, where ``-e`` is one of several letters."""
+    """The values of options: ``--rsh=x``, ``--rs x``, ``-e x``, ``-ex``, and ``-ave x``, where ``-e`` comes last."""
     found = []
     for place, word in enumerate(rest):
         name, has_value, value = word.value.partition("=")
-        if name in options and has_value:
+        letter = short_option(word.value, _letters(options))
+        if has_value and _is_option(name, options):
             found.append([_part_of(word, value)])
-        elif word.value in options or _is_last_letter(word, options):
+        elif _is_option(word.value, options) or (letter is not None and letter[1] == len(word.value)):
             found.append(list(rest[place + 1 : place + 2]))
-        elif word.value[:2] in options and not word.value.startswith("--"):
-            found.append([_part_of(word, word.value[2:])])
-    return found
+        elif letter is not None:
+            found.append([_part_of(word, word.value[letter[1] :])])
+    return [values for values in found if values]
 
 
-def _is_last_letter(word: Word, options: list[str]) -> bool:
-    return re.fullmatch(r"-[a-zA-Z]{2,}", word.value) is not None and f"-{word.value[-1]}" in options
+def _is_option(name: str, options: list[str]) -> bool:
+    """Whether a name is one of these options, or a long one that is cut short."""
+    is_long = name.startswith("--") and len(name) > 3
+    return name in options or (is_long and any(option.startswith(name) for option in options))
+
+
+def _takes_next(word: Word, options: Sequence[str]) -> bool:
+    """Whether the value of an option is the next word."""
+    letter = short_option(word.value, _letters(options))
+    return word.value in options or (letter is not None and letter[0] in options and letter[1] == len(word.value))
+
+
+def _letters(options: Sequence[str]) -> list[str]:
+    return [option[1] for option in options if len(option) == 2]
 
 
 def _part_of(word: Word, value: str) -> Word:

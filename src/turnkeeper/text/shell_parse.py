@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Final
 from turnkeeper.text.shell_carried import carried, program, subscript_commands
 from turnkeeper.text.shell_pieces import WORDS, CommandPieces
 from turnkeeper.text.shell_script import CHANGING_DIRECTORY, Script, SimpleCommand, Target
-from turnkeeper.text.shell_syntax import DEPTH_MAX, LENGTH_MAX, NotUnderstood, adjacent, parents, syntax_tree
+from turnkeeper.text.shell_syntax import (
+    DEPTH_MAX,
+    LENGTH_MAX,
+    NotUnderstood,
+    adjacent,
+    expansions,
+    parents,
+    syntax_tree,
+)
 from turnkeeper.text.shell_tables import SHELLS
 from turnkeeper.text.shell_words import HOME, SOMETHING, Word, literal_word, read_word
 
@@ -322,8 +330,11 @@ class _Walk:
     def evaluated(self, node: "Node", until: int | None = None) -> None:
         """Collect an expansion that can run code: itself, and each piece of it that might be a command."""
         text = self.source[node.start_byte : until or node.end_byte].decode().strip(" \t\n")
-        # Without quotes every command in it is a substitution, which is found by itself.
-        if _QUOTES.search(text):
+        # Without quotes every command in it is a substitution, which is found by itself, unless the grammar takes it
+        # for a pattern, as in ``${x^^$(rm y)}``.
+        if _QUOTES.search(text) or len(re.findall(r"\$\(", text)) > sum(
+            self.text(one).startswith("$(") for one in (node, *expansions(node))
+        ):
             self.pieces_of(text, is_opaque=False)
         else:
             self.add(SimpleCommand(text))

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from turnkeeper.model.value import Value
-from turnkeeper.text.shell_carried import carried, program
+from turnkeeper.text.shell_carried import carried, program, short_option
 from turnkeeper.text.shell_expand import Values
 from turnkeeper.text.shell_script import CHANGING_DIRECTORY, Script, SimpleCommand
 from turnkeeper.text.shell_words import HOME, Piece, Word
@@ -81,6 +81,15 @@ _OUTPUT_FLAGS: Final = {
     "time": "-o --output",
     "tcpdump": "-w",
 }
+
+_VALUE_LETTERS: Final = {
+    "curl": "AbcCdDeEFhHKmoPQrtTuUwxXyYz",
+    "wget": "aABDeiIloOPQRtTUwX",
+    "sort": "koStT",
+    "time": "fo",
+    "tcpdump": "BcCEFGijrsTVwWyzZ",
+}
+"""Letters of commands with output flags that take a value: ``-sSLo x`` is ``-o x``, and ``-uroot`` is ``-u``."""
 
 
 class ShellPath(Value):
@@ -245,8 +254,12 @@ def _arguments(name: str, words: tuple[Word, ...]) -> tuple[list[tuple[str, Word
             flags += [(word.value, rest.pop(0), 0)] if rest else []
         elif flag.startswith("--") and has_value:
             flags.append((flag, word, len(flag) + 1))
-        elif word.value[:2] in outputs or (_JOINED.match(word.value) and not _INCLUDING.match(word.value)):
+        elif (letter := short_option(word.value, _VALUE_LETTERS.get(name, ""))) and letter[0] in outputs:
+            joined = letter[1] < len(word.value)
+            flags += [(letter[0], word, letter[1])] if joined else [(letter[0], rest.pop(0), 0)] if rest else []
+        elif _JOINED.match(word.value) and not _INCLUDING.match(word.value):
             flags.append((word.value[:2], word, 2))
+    flags = [one for one in flags if one[1].value[one[2] :] != "-"]
     operands = [word for word in operands if word.value or word.is_dynamic]
     if name in _SCRIPT_FIRST and not any(_GIVES_SCRIPT.fullmatch(word.value) for word in words):
         del operands[:1]

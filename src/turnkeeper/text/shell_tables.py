@@ -41,7 +41,7 @@ PREFIXES: Final[dict[str, tuple[str, int]]] = {
     "systemd-run": ("-p -u --unit --property --slice --uid --gid", 0),
     "entr": ("", 0),
     "xargs": (
-        "-I -n -P -L -d -E -s -a -i --max-args --max-procs --max-lines --delimiter --arg-file --max-chars --replace",
+        "-I -n -P -L -d -E -s -a --max-args --max-procs --delimiter --arg-file --max-chars",
         0,
     ),
     "setpriv": ("", 0),
