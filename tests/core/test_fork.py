@@ -4,9 +4,11 @@ from itertools import count
 from typing import Any
 
 from turnkeeper.core.fork import Copier
+from turnkeeper.core.lowering import INTERRUPTED
+from turnkeeper.model.message import AssistantTime
 from turnkeeper.model.parts import CompactionPart, FilePart, StepFinishPart, ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted
-from turnkeeper.testing.builders import SOME_TOKENS, a_call, a_text, a_user, an_assistant, completed
+from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError
+from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, a_text, a_user, an_assistant, completed, running
 
 
 def a_copier() -> Copier:
@@ -56,6 +58,16 @@ def test_attachments_of_a_result_belong_to_the_copy() -> None:
     assert isinstance(copied.state, ToolCompleted)
     assert (copied.id, copied.call_id) == ("prt_new1", call.call_id)
     assert copied.state.attachments == (file.but(id="prt_new2", message_id="msg_new1", **NEW),)
+
+
+def test_a_call_that_is_under_way_is_over_in_the_copy_and_so_is_its_turn() -> None:
+    copier = Copier("ses_new", lambda: "msg_new1", lambda: "prt_new1", now=99)
+    call = a_call(TURN, "prt_c", running())
+    copied = copier.copy(TURN.but(time=AssistantTime(created=1)), [call])
+    times = SettledTime(start=NOW, end=99)
+    state = ToolError(input={"command": "ls"}, error=INTERRUPTED, metadata={"interrupted": True}, time=times)
+    assert copied.parts == (call.but(id="prt_new1", message_id="msg_new1", state=state, **NEW),)
+    assert copied.message.time == AssistantTime(created=1, completed=99)
 
 
 def test_what_a_step_took_is_copied_with_it() -> None:

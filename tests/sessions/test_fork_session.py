@@ -6,10 +6,11 @@ import pytest
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN
+from turnkeeper.core.transcribe import interrupted
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
-from turnkeeper.model.parts import CompactionPart
+from turnkeeper.model.parts import CompactionPart, ToolPart
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import ZERO_TOKENS, Origin, Session
@@ -192,10 +193,18 @@ async def test_a_change_to_a_fork_does_not_reach_its_source(tk: Turnkeeper) -> N
     assert (await tk.doctor()).ok
 
 
-async def test_a_fork_while_a_turn_is_open_copies_what_is_there(tk: Turnkeeper) -> None:
-    await tk.store.journal.create(a_session(SOURCE), *a_turn(SOURCE, 1)[:7])
+async def test_a_fork_while_a_turn_is_open_copies_what_is_there_and_the_turn_is_over(tk: Turnkeeper) -> None:
+    source = await tk.store.journal.create(a_session(SOURCE), *a_turn(SOURCE, 1)[:10])
     forked = await tk.fork(SOURCE)
-    assert [told(one) for one in await history(tk, forked.id)] == [told(one) for one in await history(tk, SOURCE)]
+    prompt, turn = await history(tk, SOURCE)
+    *said, call = turn.parts
+    assert isinstance(turn.info, AssistantMessage)
+    assert isinstance(call, ToolPart)
+    now = source.session.time.updated
+    over = turn.info.but(time=turn.info.time.but(completed=now))
+    settled = call.but(state=interrupted(call, now))
+    expected = [prompt, MessageWithParts(info=over, parts=(*said, settled))]
+    assert [told(one) for one in await history(tk, forked.id)] == [told(one) for one in expected]
     view = await tk.store.journal.view(forked.id)
     assert view.turn is None
     assert (await tk.doctor()).ok

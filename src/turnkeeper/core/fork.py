@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+from turnkeeper.core.open_calls import is_open
+from turnkeeper.core.transcribe import interrupted
 from turnkeeper.model.event import MessageRecorded, PartsQuarantined
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ToolPart
@@ -21,8 +23,10 @@ class Copier:
         message_id: Callable[[], str],
         part_id: Callable[[], str],
         quarantined: Collection[str] = frozenset(),
+        now: int | None = None,
     ) -> None:
-        """``quarantined`` are the quarantined parts of the source."""
+        """``quarantined`` are the quarantined parts of the source. With ``now``, what is under way ends in the copy."""
+        self._now = now
         self._session_id, self._message_id, self._part_id = session_id, message_id, part_id
         self._quarantined = quarantined
         self._new: dict[str, str] = {}
@@ -33,6 +37,8 @@ class Copier:
         changes: dict[str, object] = {"id": new, "session_id": self._session_id, "seq": 0}
         if isinstance(message, AssistantMessage):
             changes["parent_id"] = self._new.get(message.parent_id, message.parent_id)
+            if message.time.completed is None and self._now is not None:
+                changes["time"] = message.time.but(completed=self._now)
         return MessageRecorded(message=message.but(**changes), parts=self._parts(parts, new))
 
     def quarantine(self, event: PartsQuarantined) -> list[PartsQuarantined]:
@@ -54,6 +60,9 @@ class Copier:
     def _linked(self, part: Part, message_id: str) -> Part:
         if isinstance(part, CompactionPart) and part.tail_start_id is not None:
             return part.but(tail_start_id=self._new.get(part.tail_start_id))
+        if isinstance(part, ToolPart) and is_open(part) and self._now is not None:
+            # The call goes on in the source. Nobody would ever settle the copy, nor its requests to the user.
+            return part.but(state=interrupted(part, self._now))
         if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
             shown, withheld = part.state.attachments, part.state.withheld
             if shown or withheld:

@@ -45,7 +45,8 @@ async def fork(
     cut = await queries.message(session_id, message_id) if message_id is not None else None
     new_id = store.mint.session_id()
     mint = store.mint
-    copier = Copier(new_id, _ids(mint, "msg").__next__, _ids(mint, "prt").__next__, frozenset(view.quarantined))
+    ids = _ids(mint, "msg").__next__, _ids(mint, "prt").__next__
+    copier = Copier(new_id, *ids, frozenset(view.quarantined), now=source.time.updated)
     met = await _met(store, view, cut)
     copied = await _copies(queries, copier, session_id, message_id, met)
     moved = place is not None and str(place.directory) != source.directory
