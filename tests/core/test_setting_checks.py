@@ -43,6 +43,11 @@ from turnkeeper.tools import load as load_tools
                 )
             ],
         ),
+        (
+            {"ask": {"timeout": 1e308}},
+            {"ask": {}},
+            [Problem(("ask", "timeout"), "ask.timeout: Expected `float` <= 1099511627776.0; it is left out")],
+        ),
         ({"colour": 1}, {"colour": 1}, [Problem(("colour",), "there is no setting 'colour'; it is ignored")]),
         ({"modle": "a/b"}, None, [Problem(("modle",), "there is no setting 'modle'; did you mean 'model'?")]),
         # Also a setting of opencode that has no effect here.

@@ -182,7 +182,7 @@ class SandboxConfig(Setting):
 class AskConfig(Setting):
     """How long requests to the user wait, and what holds when no answer came."""
 
-    timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=2**40)] | None = None
     """Seconds until a permission request is answered by the default, and a question counts as dismissed. Default: not
     set: as long as it takes. Example: `300`
     """
