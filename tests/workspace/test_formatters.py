@@ -109,8 +109,11 @@ async def test_the_model_and_the_diff_say_what_a_formatter_changed(programs: Pat
     assert (tmp_path / "project/a.x").read_text() == "one\nthree\n"
 
 
-async def test_a_formatter_that_deletes_the_file_breaks_nothing(programs: Path, tmp_path: Path) -> None:
+async def test_a_formatter_that_deletes_the_file_breaks_nothing_and_the_model_is_told(
+    programs: Path, tmp_path: Path
+) -> None:
     install(programs, "mine", 'rm "$1"')
     own = only(mine=FormatterConfig(command=("mine", "$FILE"), extensions=(".x",)))
     desk = Desk(programs, programs, services=ToolServices(format=formatters(programs, own).format))
-    assert (await desk.run("write", filePath="a.x", content="one\n")).output.startswith("Wrote")
+    said = (await desk.run("write", filePath="a.x", content="one\n")).output
+    assert said.splitlines()[1:] == ["", "mine ran after the edit, and now the file is gone."]

@@ -166,7 +166,11 @@ async def _formatted(change: FileChange, context: ToolContext) -> _Formatted:
         now = await to_thread.run_sync(existing, change.path)
     except (OSError, ValueError):
         now = None
-    if now is None or now == change.after:
+    if now is None:
+        return _Formatted(
+            change, (f"{' and '.join(outcome.ran)} ran after the edit, and now the file is gone.", *notes)
+        )
+    if now == change.after:
         return _Formatted(change, notes)
     difference = await to_thread.run_sync(_difference, shown(change.path, context), change.after, now)
     cut = bound(difference.patch, lines_max=FORMAT_DIFF_LINES_MAX, bytes_max=DIFF_BYTES_MAX).text
