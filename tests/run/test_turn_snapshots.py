@@ -46,7 +46,9 @@ class _Turn(TurnSnapshots):
 
 
 @asynccontextmanager
-async def a_turn(project: SnapshotProject, *, thinks: bool, session_id: str = SESSION) -> AsyncIterator[_Turn]:
+async def a_turn(
+    project: SnapshotProject, *, thinks: bool, session_id: str = SESSION, callers: Sequence[str] = ()
+) -> AsyncIterator[_Turn]:
     """A turn that has begun; if the model thinks, after its early snapshot."""
     shadow = await project.shadow()
 
@@ -54,14 +56,17 @@ async def a_turn(project: SnapshotProject, *, thinks: bool, session_id: str = SE
         turn.taken += 1
         return shadow
 
+    async def waiting() -> Sequence[str]:
+        return callers
+
     with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             if thinks:
                 async with anyio.create_task_group() as early:
-                    turn = _Turn(session_id, opened, early, at_once)
+                    turn = _Turn(session_id, opened, early, at_once, waiting)
                     turn.begin()
             else:
-                turn = _Turn(session_id, opened, group, never)
+                turn = _Turn(session_id, opened, group, never, waiting)
                 turn.begin()
             yield turn
 
@@ -319,6 +324,21 @@ async def test_what_another_session_wrote_while_a_command_ran_is_not_the_turn_s(
     assert only_names(files.files) == ["made.txt"]
     assert files.unrecorded == ("other.txt (another session wrote it at the same time)",)
     assert only_names(others.files) == ["other.txt"]
+
+
+async def test_what_a_session_wrote_for_a_call_that_waits_for_it_is_the_turn_s_too(project: SnapshotProject) -> None:
+    async with (
+        a_turn(project, thinks=False) as turn,
+        a_turn(project, thinks=False, session_id=OTHER, callers=(SESSION,)) as child,
+    ):
+        async with turn.call("prt_1"):
+            async with child.call("prt_2"):
+                project.write("made.txt")
+            made = await child.finish()
+        files = await turn.finish()
+    assert made is not None
+    assert files is not None
+    assert (only_names(made.files), only_names(files.files), files.unrecorded) == (["made.txt"], ["made.txt"], ())
 
 
 async def test_of_two_commands_at_a_time_the_one_that_ends_first_has_the_changes(project: SnapshotProject) -> None:

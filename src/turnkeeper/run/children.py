@@ -163,6 +163,18 @@ class Children(msgspec.Struct, frozen=True):
         callers = await self._callers(await self.store.queries.session(session_id))
         return callers[0].session.id if callers else None
 
+    async def callers_above(self, session_id: str) -> list[str]:
+        """The sessions with a call that waits for a session, the nearest first. A background task does not wait."""
+        found: list[str] = []
+        waiting = [session_id]
+        for one in waiting:  # The list grows during the iteration.
+            for caller in await self._callers(await self.store.queries.session(one)):
+                id, tasks = caller.session.id, caller.children
+                if id not in found and any(task.session_id == one and not task.background for task in tasks):
+                    found.append(id)
+                    waiting.append(id)
+        return found
+
     async def run_ended(self, session_id: str, interrupted: Collection[str]) -> None:
         """Report a session whose run has ended, if it is a Child Session; not to callers that are ``interrupted``."""
         journal = self.store.journal

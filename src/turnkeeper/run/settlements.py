@@ -118,7 +118,9 @@ class Settlements(msgspec.Struct, frozen=True):
             asking=asking,
             todos=lambda: self.store.queries.todos(session_id),
             discovery=Discovery(place, self.environ, view.instructions),
-            snapshots=TurnSnapshots(session_id, setup.snapshots, self.group, world.sleep),
+            snapshots=TurnSnapshots(
+                session_id, setup.snapshots, self.group, world.sleep, partial(self.children.callers_above, session_id)
+            ),
             earlier=earlier,
             bounds=setup.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),

@@ -8,7 +8,7 @@ without such a call takes none.
 
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -39,13 +39,26 @@ async def _nothing() -> None:
     pass
 
 
+async def no_callers() -> Sequence[str]:
+    """Where no call waits for the session."""
+    return ()
+
+
 class TurnSnapshots:
     """Takes the snapshots of one turn."""
 
     def __init__(
-        self, session_id: str, open: OpenRepository, group: TaskGroup, sleep: Callable[[float], Awaitable[None]]
+        self,
+        session_id: str,
+        open: OpenRepository,
+        group: TaskGroup,
+        sleep: Callable[[float], Awaitable[None]],
+        find_callers: Callable[[], Awaitable[Sequence[str]]] = no_callers,
     ) -> None:
         self._session_id, self._open, self._group, self._sleep = session_id, open, group, sleep
+        self._find_callers = find_callers
+        self._callers: Sequence[str] = ()
+        """The sessions whose calls wait for this one: what it writes is their change, too."""
         self._before: Captured | None = None
         self.record: Callable[[], Awaitable[None]] = _nothing
         """Makes ``before`` durable, before a call acts."""
@@ -141,7 +154,7 @@ class TurnSnapshots:
 
     def _claim(self, names: Collection[str]) -> None:
         if self._repository is not None:
-            claims.add(self._repository.place, self._session_id, names)
+            claims.add(self._repository.place, self._session_id, names, self._callers)
 
     async def _act(self, part_id: str) -> None:
         """Let a call act. The first one waits for a snapshot of the files as they are now."""
@@ -149,6 +162,7 @@ class TurnSnapshots:
         await self._is_early_over.wait()
         async with self._beginning:
             if not self._acting and not self._has_acted:
+                self._callers = await self._find_callers()
                 await self._take(with_ignored=True)
                 if self.before != self._recorded:
                     self._recorded = self.before

@@ -1,12 +1,13 @@
 """Claims: which files each session wrote, and when, so that no other session records these changes as its own.
 
 Claims are stored beside the snapshots of the project, where every process reads them. Without a claim it is not known
-which session wrote a file while commands of several sessions ran.
+which session wrote a file while commands of several sessions ran. A session whose call waits for a Child Session has
+the changes of both.
 """
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -18,9 +19,13 @@ _BYTES_MAX: Final = 256 * 1024
 """Of one session; then the older half goes."""
 
 
-def add(place: ShadowPlace, session_id: str, names: Iterable[str]) -> None:
-    """Note that a session writes, or wrote, these files now. Where that is not possible nothing is noted."""
-    lines = "".join(f"{json.dumps([file_times.moment(), name])}\n" for name in names).encode("ascii")
+def add(place: ShadowPlace, session_id: str, names: Iterable[str], callers: Collection[str] = ()) -> None:
+    """Note that a session writes, or wrote, these files now, also for ``callers``: sessions whose calls wait for it.
+
+    Where that is not possible nothing is noted.
+    """
+    also = [session_name(one) for one in callers]
+    lines = "".join(f"{json.dumps([file_times.moment(), name, *also])}\n" for name in names).encode("ascii")
     if not lines:
         return
     with suppress(OSError):
@@ -36,12 +41,13 @@ def add(place: ShadowPlace, session_id: str, names: Iterable[str]) -> None:
 
 
 def of_others(place: ShadowPlace, session_id: str, since_ns: int) -> set[str]:
-    """The files that other sessions wrote since a moment."""
+    """The files that other sessions wrote since a moment, and not for a call of this session."""
     found: set[str] = set()
+    own = session_name(session_id)
     with suppress(OSError):
         for file in (place.git_dir / _DIRECTORY).iterdir():
-            if file.name != session_name(session_id) and file.stat().st_mtime_ns >= since_ns:
-                found |= _since(file.read_bytes(), since_ns)
+            if file.name != own and file.stat().st_mtime_ns >= since_ns:
+                found |= _since(file.read_bytes(), since_ns, own)
     return found
 
 
@@ -59,11 +65,11 @@ def forget_old(place: ShadowPlace, until_ns: int) -> None:
                 file.unlink(missing_ok=True)
 
 
-def _since(lines: bytes, since_ns: int) -> set[str]:
+def _since(lines: bytes, since_ns: int, own: str) -> set[str]:
     found: set[str] = set()
     for line in lines.splitlines():
         with suppress(ValueError, TypeError):  # A kill may have cut one short.
-            at, name = json.loads(line)
-            if at >= since_ns:
+            at, name, *callers = json.loads(line)
+            if at >= since_ns and own not in callers:
                 found.add(name)
     return found
