@@ -106,6 +106,18 @@ async def test_an_undo_says_what_changed_while_a_command_ran(project: Project) -
     assert (done.problem, project.files()) == (None, {"b.txt": "tracked\n"})
 
 
+async def test_without_the_repository_that_had_a_file_there_is_one_warning(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with project.opened(bash("rm -rf .git b.txt")) as tk:
+        session_id = await go(tk)
+        await tk.wait_upkeep(session_id)
+        warned = [(one.levelname, one.exc_info) for one in caplog.records]
+        done = await tk.undo(session_id)
+    assert warned == [("WARNING", None)]
+    assert [(one.file, one.kind) for one in done.conflicts] == [("b.txt", "conflict")]
+
+
 async def test_an_undo_of_an_edit_takes_back_nothing_else(project: Project) -> None:
     async with project.opened('write {"filePath": "made.txt", "content": "t\\n"}') as tk:
         # The snapshot after the call is taken later than this.

@@ -10,6 +10,7 @@ from turnkeeper.core.file_changes import TurnFiles, files_since, names_below, su
 from turnkeeper.core.history import History
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.message import UserMessage
+from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.turn_snapshots import OpenRepository
 from turnkeeper.store.store import Store
 
@@ -57,6 +58,8 @@ class ChangeSummaries:
         try:
             while (changed := self._newest.pop(session_id, None)) is not None:
                 await self._record(session_id, changed)
+        except Refusal as refusal:  # Snapshots are gone, such as with the repository that a command removed.
+            log.warning("the changes of %s are not summarised: %s", session_id, refusal)
         except Exception:
             # The top of a background task: a session without a summary is no reason to end anything.
             log.exception("the changes of %s are not summarised", session_id)
