@@ -56,6 +56,14 @@ def answer(shop: Shop, *words: str) -> dict[str, Any]:
     return said
 
 
+def test_du_shows_what_was_captured_before_the_directory_became_another_project(used: Shop) -> None:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    for words in (("init", "-q"), (*who, "commit", "-q", "--allow-empty", "-m", "first")):
+        subprocess.run(["git", *words], cwd=used.project, env=used.environ(), check=True, timeout=60)
+    [item] = answer(used, "du")["items"]
+    assert (item["projectID"], item["directory"]) == ("global", str(used.project))
+
+
 def test_du_shows_what_the_snapshots_of_this_project_take(used: Shop) -> None:
     [item] = answer(used, "du")["items"]
     assert item.pop("bytes") > 200_000

@@ -175,6 +175,19 @@ async def test_a_file_outside_of_a_repository_is_blamed_too(tmp_path: Path) -> N
         assert await authors(tk, project.top / "sub dir/x blob.py") == [turn.info.id, "-"]
 
 
+@pytest.mark.parametrize("has_git", [True, False])
+async def test_lines_that_are_older_than_the_first_commit_are_blamed_too(tmp_path: Path, has_git: bool) -> None:
+    """The first commit makes the directory another project."""
+    project = AttemptProject(tmp_path, has_git=has_git)
+    async with project.opened([[write("new/code.py", "one\n")]]) as tk:
+        session_id = (await tk.create()).id
+        await ask(tk, session_id)
+        project.git("init", "-q")
+        project.commit()
+        turn, _ = await turns(tk, session_id)
+        assert await authors(tk, project.top / "new/code.py") == [turn.info.id]
+
+
 async def test_blaming_leaves_the_repository_of_the_user_alone(project: AttemptProject) -> None:
     session_id = await project.live([[put("code.py", "one\n")]])
     before = project.own_repository()

@@ -208,6 +208,7 @@ async def test_what_was_captured_is_found_after_the_repository_is_made_or_remove
     )
     project.git("init", "-q")
     project.commit()
+    assert await project.listed(inside) == {"a.txt": b"edited\n"}, "also before the new project is captured"
     again = await project.capture()
     assert await (await project.shadow()).changed(inside, again) == ("a.txt",)
     assert await project.listed(inside) == {"a.txt": b"edited\n"}

@@ -83,9 +83,10 @@ async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":
     if all_:
         return snapshot_upkeep.places(data)
     here = await identify(Path.cwd(), environ=options.environ)
-    found = snapshot_upkeep.places(data, here.id)
-    # Directories without commits are one project, and have nothing to do with each other.
-    return found if here.id != GLOBAL else [place for place in found if place.root == here.top]
+    # Directories without commits are one project, and have nothing to do with each other. A directory becomes another
+    # project by its first commit, and its older snapshots are still used.
+    found = [] if here.id == GLOBAL else snapshot_upkeep.places(data, here.id)
+    return found + [place for place in snapshot_upkeep.places(data) if place.root == here.top and place not in found]
 
 
 def _shadow(options: Options, place: "ShadowPlace", tk: "Turnkeeper") -> "ShadowRepository":

@@ -37,7 +37,7 @@ async def blame(store: Store, reader: SnapshotReader, file: Path, environ: Mappi
     path = files.real(file)
     content = _content(path)
     place = await identify(path.parent, environ=environ)
-    turns = in_order([turn async for turn in _turns(store, place.id)])
+    turns = in_order([turn async for turn in _turns(store, place.id, path)])
     steps, left_out = await _Walk(reader).steps(turns, str(path))
     origins = await _origins(reader, steps, content, environ)
     return blamed(str(path), content, origins, left_out)
@@ -55,16 +55,23 @@ def _content(path: Path) -> bytes:
     return content
 
 
-async def _turns(store: Store, project_id: str) -> AsyncIterator[WritingTurn]:
-    """Every turn of a project that changed files."""
-    after: str | None = None
-    while True:
-        page = await sessions(store, SessionFilter(project_id=project_id, roots=False, archived=True, after=after))
-        for session in page.items:
-            for turn in await _turns_of(store, session):
-                yield turn
-        if (after := page.older) is None:
-            return
+async def _turns(store: Store, project_id: str, file: Path) -> AsyncIterator[WritingTurn]:
+    """Every turn that changed files, of sessions of the project and of those that work in a folder above the file.
+
+    These may be of another project, because a directory becomes another one by its first commit.
+    """
+    places = [SessionFilter(project_id=project_id), *(SessionFilter(directory=str(one)) for one in file.parents)]
+    seen = set[str]()
+    for place in places:
+        wanted: SessionFilter | None = place._replace(roots=False, archived=True)
+        while wanted is not None:
+            page = await sessions(store, wanted)
+            for session in page.items:
+                if session.id not in seen:
+                    seen.add(session.id)
+                    for turn in await _turns_of(store, session):
+                        yield turn
+            wanted = wanted._replace(after=page.older) if page.older is not None else None
 
 
 async def _turns_of(store: Store, session: Session) -> list[WritingTurn]:

@@ -10,7 +10,7 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value
 from turnkeeper.workspace import git
 from turnkeeper.workspace.git_work import GitWork, in_thread
-from turnkeeper.workspace.shadow import ALONE, is_hash
+from turnkeeper.workspace.shadow import ALONE, has_begun, is_hash
 from turnkeeper.workspace.shadow_repository import ShadowRepository
 from turnkeeper.workspace.tree_listing import trees
 
@@ -29,7 +29,7 @@ async def file_versions(repository: ShadowRepository, name: str, wanted: Sequenc
     """The file of this name in each of these trees. Trees that are no longer kept are left out."""
     if "\n" in name:
         raise Invalid(f"the name {name!r} has a line break, and is not looked up; rename the file")
-    if not wanted or not repository.place.git_dir.exists():
+    if not wanted or not has_begun(repository.place):
         return {}
     asked = "".join(f"{tree}\n{tree}:{name}\n" for tree in trees(*wanted))
     answer = await repository.ask("cat-file", "--batch-check", given=asked.encode("utf-8", "surrogateescape"))

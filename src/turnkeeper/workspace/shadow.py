@@ -197,10 +197,9 @@ def borrow(place: ShadowPlace) -> None:
     lines = [f"../{STORED}"]
     if place.source is not None:
         lines.append(_quoted(place.source.common / "objects"))
-    for stored in sorted(place.git_dir.parent.parent.glob(f"*/{place.git_dir.stem}/{STORED}")):
-        if stored.parent.parent != place.git_dir.parent:
-            lines.append(_quoted(stored))
-            lines += [line for line in _alternates(stored.parent) if line not in lines and line.startswith(("/", '"/'))]
+    for git_dir in _of_other_projects(place):
+        lines.append(_quoted(git_dir / STORED))
+        lines += [line for line in _alternates(git_dir) if line not in lines and line.startswith(("/", '"/'))]
     text = os.fsencode("".join(f"{line}\n" for line in lines))
     file = place.git_dir / "objects" / "info" / "alternates"
     with suppress(OSError):
@@ -208,6 +207,17 @@ def borrow(place: ShadowPlace) -> None:
             return
     with files.replacing(file) as new:
         new.write(text)
+
+
+def has_begun(place: ShadowPlace) -> bool:
+    """Whether snapshots of these files were ever taken, also for another project."""
+    return place.git_dir.exists() or bool(_of_other_projects(place))
+
+
+def _of_other_projects(place: ShadowPlace) -> list[Path]:
+    """The shadow repositories of these files from when their directory belonged to other projects."""
+    found = place.git_dir.parent.parent.glob(f"*/{place.git_dir.stem}/{STORED}")
+    return sorted(stored.parent for stored in found if stored.parent.parent != place.git_dir.parent)
 
 
 def _alternates(git_dir: Path) -> list[str]:

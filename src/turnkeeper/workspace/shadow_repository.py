@@ -38,6 +38,7 @@ from turnkeeper.workspace.shadow import (
     ShadowGit,
     ShadowPlace,
     borrow,
+    has_begun,
     has_sound_index,
     is_whole,
     remove,
@@ -357,12 +358,19 @@ class ShadowRepository:
 
     async def _refusing(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
         """Do what a caller asked for. Raises NotFound with git's words if git cannot, Conflict if the disk is full."""
-        if not self.place.git_dir.exists():
+        if not has_begun(self.place):
             raise NotFound(f"no snapshots of {str(self.root)!r} are kept")
         try:
-            return await self._in_thread(do, timeout_s)
+            return await self._in_thread(lambda shadow: do(self._opened(shadow)), timeout_s)
         except (GitFailed, GitStopped, OSError) as error:
             raise refusal(self.root, error) from error
+
+    def _opened(self, shadow: ShadowGit) -> ShadowGit:
+        """The repository; made now if the directory has become another project, so that it borrows from the others."""
+        if not self.place.git_dir.exists():
+            with shadow.locked():
+                self._make_ready(shadow)
+        return shadow
 
     async def _in_thread(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
         return await in_thread(timeout_s, lambda work: do(ShadowGit(self.place, self._environ, work)))
