@@ -63,6 +63,28 @@ async def test_an_edit_holds_for_the_next_prompt_and_a_broken_one_is_told_once(t
         assert "there is no tool or permission 'bsh'" in told[1]
 
 
+async def test_an_edit_that_changes_no_setting_is_told_of_once_all_the_same(tmp_path: Path) -> None:
+    async with ScriptedServer(Script().says("yes").forever()) as provider:
+        place = Place(tmp_path, provider)
+        own = tmp_path / ".config/turnkeeper/turnkeeper.json"
+        configure(own, provider, "one")
+        async with place.serving() as (process, http):
+            session = (await http.post("/session", json={"title": "t"})).json()["id"]
+            assert await answered(http, session) == "one"
+            configure(own, provider, "one", modle="acme/two")
+            for _ in range(2):
+                assert await answered(http, session) == "one"
+            configure(own, provider, "one", modle="acme/two", username="ada", shell=7)
+            assert await answered(http, session) == "one"
+            process.terminate()
+            said = process.communicate(timeout=60)[1]
+        told = [line.partition(": ")[2] for line in said.splitlines() if str(own) in line]
+        assert [line.split(": ", 1)[1] for line in told] == [
+            "there is no setting 'modle'; did you mean 'model'?",
+            "shell: Expected `str | null`, got `int`; it is left out",
+        ]
+
+
 async def test_a_server_that_begins_with_broken_settings_refuses_prompts_and_says_why(tmp_path: Path) -> None:
     async with ScriptedServer(Script().says("yes").forever()) as provider:
         place = Place(tmp_path, provider)

@@ -69,6 +69,12 @@ class ResolvedDirectory(NamedTuple):
     config: DirectoryConfig
 
 
+class _Told(NamedTuple):
+    loaded: LoadedSettings
+    lines: list[str]
+    """What was logged about these settings."""
+
+
 class ConfiguredDirectories:
     """Reads the configuration of directories."""
 
@@ -94,6 +100,7 @@ class ConfiguredDirectories:
         )
         self._skills, self._told_problems = SkillLibrary(environ, group), set[str]()
         self._told_kept: dict[Path, tuple[str, ...]] = {}
+        self._told: dict[Path, _Told] = {}
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
         self._places: dict[Path, ProjectPlace] = {}
@@ -113,12 +120,9 @@ class ConfiguredDirectories:
         """What is configured in a place now. Raises Invalid if the configuration is wrong."""
         loaded = self.settings(place.directory, place.worktree)
         config = self.plugins.config(place.directory, loaded)
+        self._tell(place.directory, loaded)
         known = self._known.pop(place.directory, None)
         if known is None or (known.config is not config and known.config != config):
-            for where, names in loaded.left_out.items():
-                log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
-            for warning in loaded.warnings:
-                log.warning("%s", warning)
             found = configured_agents(config, self._environ)
             catalog = Catalog(config, refreshed=catalogue_file(self._environ))
             if (problem := default_agent_problem(found, config)) is not None:
@@ -127,8 +131,20 @@ class ConfiguredDirectories:
         self._known[place.directory], self._places[place.directory] = known, place
         while len(self._known) > self._directories_max:
             oldest = next(iter(self._known))
-            del self._known[oldest], self._places[oldest]
+            del self._known[oldest], self._places[oldest], self._told[oldest]
         return known
+
+    def _tell(self, directory: Path, loaded: LoadedSettings) -> None:
+        """Log what has no effect in a directory. A mistake may change no setting, and is told once nevertheless."""
+        told = self._told.get(directory)
+        if told is not None and told.loaded is loaded:
+            return
+        lines = [LEFT_OUT % (where, ", ".join(names), directory) for where, names in loaded.left_out.items()]
+        lines += loaded.warnings
+        for line in lines:
+            if told is None or line not in told.lines:
+                log.warning("%s", line)
+        self._told[directory] = _Told(loaded, lines)
 
     def settings(self, directory: Path, worktree: Path) -> LoadedSettings:
         """The settings of a directory now. A file that no longer is right keeps its last good settings.
