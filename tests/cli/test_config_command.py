@@ -200,6 +200,31 @@ def test_what_is_named_and_does_not_exist_is_a_warning_with_its_line(shop: Shop)
     assert "neither a `command` nor a `url`" in words
 
 
+def test_what_agents_and_commands_name_and_missing_plugins_are_warnings_with_their_lines(shop: Shop) -> None:
+    file = shop.project / "turnkeeper.jsonc"
+    file.write_text(
+        '{\n "agent": {\n  "poet": {"model": "tiny"},\n  "clerk": {"model": "offline/tk-1"}\n },\n "command": {\n'
+        '  "sing": {"template": "sing", "agent": "poet", "model": "offline/tk-2"},\n'
+        '  "count": {"template": "count", "agent": "clark"}\n },\n'
+        ' "plugin": ["nothing", ["gone.py", {}], "opencode-thing@1.0"]\n}'
+    )
+    run = shop.process("config", "check", "--json", TURNKEEPER_TRUST="1")
+    found = json.loads(run.stdout)["problems"]
+    assert [(one["key"], one["line"], one["severity"]) for one in found] == [
+        ("agent.poet.model", 3, "warning"),
+        ("command.sing.model", 7, "warning"),
+        ("command.count.agent", 8, "warning"),
+        ("plugin", 10, "warning"),
+        ("plugin", 10, "warning"),
+    ]
+    words = " ".join(one["message"] for one in found)
+    assert "'tiny' names no model" in words
+    assert "'tk-2'; did you mean 'tk-1'?" in words
+    assert "command.count.agent: there is no agent 'clark'; there are: " in words
+    assert "the plugin 'nothing' is left out: no installed package" in words
+    assert "the plugin 'gone.py' is left out: a file is no package; put it into a `plugins` directory" in words
+
+
 def test_a_temperature_that_is_not_sent_is_a_warning_with_its_line(shop: Shop) -> None:
     models = {"silent": {}, "warm": {"temperature": True}, "cold": {"temperature": False}}
     local = {"options": {"baseURL": "http://127.0.0.1:9"}, "models": models}
@@ -221,9 +246,9 @@ def test_a_temperature_that_is_not_sent_is_a_warning_with_its_line(shop: Shop) -
     run = shop.process("config", "check", "--json")
     found = json.loads(run.stdout)["problems"]
     keys = ["agent.build.temperature", "agent.cold.temperature", "agent.poet.top_p", "agent.review.temperature"]
-    assert ([one["key"] for one in found], run.returncode) == (keys, 0)
+    assert ([one["key"] for one in found], run.returncode) == (["agent.gone.model", *keys], 0)
     assert (found[-1]["file"], found[-1]["line"]) == (str(file), 3)
-    assert found[0]["message"] == (
+    assert found[1]["message"] == (
         "agent.build.temperature is not sent: local/silent does not say that it takes a temperature; if it does, set "
         "provider.local.models.silent.temperature to true"
     )

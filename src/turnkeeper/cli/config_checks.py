@@ -1,4 +1,4 @@
-"""Checks of settings against what there is here: models, agents and MCP servers that do not exist, or take less.
+"""Checks of settings against what there is here: what they name and does not exist, or takes less.
 
 They need the settings of all files together: the provider of a model may be in another file than the model.
 """
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turnkeeper.cli.plugged import PluggedDirectory
     from turnkeeper.core.setting_checks import Problem
     from turnkeeper.model.config import Config
+    from turnkeeper.model.value import JsonObject
     from turnkeeper.providers.catalog import Catalog
     from turnkeeper.workspace.settings_source import SettingsSource
 
@@ -42,22 +43,50 @@ def _missing(source: "SettingsSource", here: "PluggedDirectory", options: Option
 
     given, config = source.settings, here.config
     catalog = Catalog(config, refreshed=catalogue_file(options.environ))
-    for name in ("model", "small_model"):
-        if isinstance(wanted := given.get(name), str) and wanted:
-            try:
-                catalog.named(wanted)
-            except NotFound as error:
-                yield Problem((name,), f"{name}: {error}")
-    if isinstance(wanted := given.get("default_agent"), str):
-        agents = configured_agents(config, options.environ)
-        if (problem := default_agent_problem(agents, config.but(default_agent=wanted))) is not None:
-            yield Problem(("default_agent",), problem)
+    agents = configured_agents(config, options.environ)
+    for path, wanted in _named(given, "model"):
+        try:
+            catalog.named(wanted)
+        except NotFound as error:
+            yield Problem(path, f"{'.'.join(path)}: {error}")
+    wanted_agent = given.get("default_agent")
+    problem = isinstance(wanted_agent, str) and default_agent_problem(agents, config.but(default_agent=wanted_agent))
+    if problem:
+        yield Problem(("default_agent",), problem)
+    for path, wanted in _named({"command": given.get("command")}, "agent"):
+        if wanted not in agents:
+            yield Problem(path, f"{'.'.join(path)}: there is no agent {wanted!r}; there are: {', '.join(agents)}")
     yield from _not_sent(source, config, catalog)
     servers = given.get("mcp")
     for name in servers if isinstance(servers, dict) else ():
         one = config.mcp.get(name)
         if one is not None and one.command is None and one.url is None and one.enabled is not False:
             yield Problem(("mcp", name), f"mcp.{name} has neither a `command` nor a `url`, so it is not used")
+    yield from _not_installed(source, here)
+
+
+def _named(given: "JsonObject", key: str) -> "Iterator[tuple[tuple[str, ...], str]]":
+    """What settings name under a key, each with its path: at the top, and in each agent and command."""
+    for name in (key, f"small_{key}"):
+        if isinstance(wanted := given.get(name), str) and wanted:
+            yield (name,), wanted
+    for kind in ("agent", "command"):
+        entries = given.get(kind)
+        for name, settings in entries.items() if isinstance(entries, dict) else ():
+            if isinstance(settings, dict) and isinstance(wanted := settings.get(key), str) and wanted:
+                yield (kind, name, key), wanted
+
+
+def _not_installed(source: "SettingsSource", here: "PluggedDirectory") -> "Iterator[Problem]":
+    """The plugins that a source names and no package has. Those of opencode in JavaScript are left to opencode."""
+    from turnkeeper.core.setting_checks import Problem
+    from turnkeeper.plugins.sources import JAVASCRIPT
+
+    given = source.settings.get("plugin")
+    names = [one[0] if isinstance(one, list) and one else one for one in given] if isinstance(given, list) else []
+    for one in here.plugins:
+        if one.source.kind == "package" and one.source.problem not in (None, JAVASCRIPT) and one.name in names:
+            yield Problem(("plugin",), f"the plugin {one.name!r} is left out: {one.source.problem}")
 
 
 def _not_sent(source: "SettingsSource", config: "Config", catalog: "Catalog") -> "Iterator[Problem]":

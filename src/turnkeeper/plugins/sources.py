@@ -69,6 +69,8 @@ def named_packages(given: Sequence[tuple[str, JsonObject]], packages: Packages) 
 
 
 def _missing(name: str, packages: Packages) -> str:
+    if name.endswith(".py"):
+        return "a file is no package; put it into a `plugins` directory beside the settings"
     if name.startswith(("file:", ".", "/", "@")) or "@" in name or name.endswith((".js", ".ts")):
         return JAVASCRIPT
     there = ", ".join(packages.names) or "none"
