@@ -8,8 +8,10 @@ from pathlib import Path
 import httpx2
 import pytest
 from cli_store import command
-from mcp_addresses import locked
+from mcp_addresses import free_port, locked
 from workshop import Shop
+
+from turnkeeper.workspace.mcp_logins import McpLogin, McpLogins
 
 SERVER = Path(__file__).parents[1] / "support/mcp_server.py"
 
@@ -72,6 +74,7 @@ def test_a_toml_file_is_edited_as_well(shop: Shop, own: Path) -> None:
     [
         (["add", "sea"], 2, "give a program after --"),
         (["add", "sea", "--url", "https://a.b", "--", "x"], 2, "give a program after --"),
+        (["add", "sea", "https://a.b/mcp"], 2, "'https://a.b/mcp' is an address and no program; give it with --url"),
         (["add", "sea", "--url", "ftp://a.b"], 2, "is no address"),
         (["add", "sea", "--url", "http://"], 2, "is no address"),
         (["add", "sea", "--env", "TOKEN", "--", "x"], 2, "write it as NAME=VALUE"),
@@ -114,19 +117,39 @@ def test_a_damaged_file_of_the_user_is_left_alone(shop: Shop, own: Path) -> None
     assert (run.returncode, "cannot be changed without losing its layout" in run.stderr) == (1, True)
 
 
+def logging_in(shop: Shop) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        command("mcp", "auth", "sea"),
+        env=shop.environ(),
+        cwd=shop.project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_registration_that_the_server_has_forgotten_is_named_beside_the_page(shop: Shop) -> None:
+    with locked("open") as listening:
+        shop.configure(mcp={"sea": {"url": listening.url, "timeout": 60_000}})
+        stale = {"client_id": "forgotten", "redirect_uris": [f"http://127.0.0.1:{free_port()}/mcp/oauth/callback"]}
+        McpLogins.of(shop.environ()).write(listening.url, McpLogin(client=stale))
+        started = logging_in(shop)
+        try:
+            assert started.stderr is not None
+            assert "If the page does not know it: `turnkeeper mcp logout sea`" in started.stderr.readline()
+            assert started.stderr.readline().startswith("Open this address in a browser")
+            assert httpx2.get(started.stderr.readline().strip(), timeout=60).status_code == 400
+        finally:
+            started.kill()
+            started.communicate(timeout=60)
+
+
 def test_a_user_logs_in_by_a_browser_and_out_again(shop: Shop) -> None:
     with locked("open") as listening:
         shop.configure(mcp={"sea": {"url": listening.url, "timeout": 60_000}})
         [row] = json.loads(shop.process("mcp", "list", "--json").stdout)["items"]
         assert row["status"] == "needs_auth"
-        started = subprocess.Popen(
-            command("mcp", "auth", "sea"),
-            env=shop.environ(),
-            cwd=shop.project,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        started = logging_in(shop)
         assert started.stderr is not None
         assert started.stderr.readline().startswith("Open this address in a browser")
         shown = httpx2.get(started.stderr.readline().strip(), follow_redirects=True, timeout=60)

@@ -40,6 +40,9 @@ async def auth(name: Server, /, *, options: Options) -> None:
 
     async def show() -> None:
         await attempt.shown.wait()
+        if attempt.page and attempt.is_registered:
+            forget = f"`turnkeeper mcp logout {harmless(name)}` forgets the registration"
+            print(f"This program is registered there. If the page does not know it: {forget}.", file=sys.stderr)
         if attempt.page:
             print("Open this address in a browser on this machine, and agree there:", file=sys.stderr)
             print(harmless(attempt.page), file=sys.stderr, flush=True)

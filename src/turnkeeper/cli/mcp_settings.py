@@ -110,6 +110,8 @@ def _server(
     """The settings of a server as they are written. Raises UsageError."""
     if (url is None) == (not command):
         raise UsageError("give a program after --, as in `-- python tides.py`, or an address with --url")
+    if command and command[0].startswith(("http://", "https://")):
+        raise UsageError(f"{command[0]!r:.200} is an address and no program; give it with --url")
     found: dict[str, Json]
     if url is not None:
         address = urlsplit(url)

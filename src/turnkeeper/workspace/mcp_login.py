@@ -58,6 +58,8 @@ class LoginAttempt:
         self.page = ""
         """The page where the user agrees; empty until it is known, and if no login is needed."""
         self.state = ""
+        self.is_registered = False
+        """Whether an earlier login registered this program there. A server may have forgotten that."""
         self.failure: Invalid | None = None
         """Why it came to nothing."""
         self.shown, self.ended = anyio.Event(), anyio.Event()
@@ -96,6 +98,7 @@ class LoginAttempt:
         except McpFailure as failure:
             raise Invalid(str(failure)) from failure
         known = await to_thread.run_sync(self._logins.read, self._url)
+        self.is_registered = self._given.client_id is None and known is not None and bool(known.client)
         callback = BrowserCallback(PATH, port=self._given.callback_port or _port_of(known))
         try:
             async with callback.open():
