@@ -5,15 +5,17 @@ from pathlib import Path
 
 import anyio
 import msgspec
+import pytest
 from left_behind import STEP, left_behind
 from paced import Paced
 
 from turnkeeper.core.lease import Terms
+from turnkeeper.core.limits import STOP_POLL_S
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.heartbeat import Heartbeat
-from turnkeeper.model.status import BUSY, Owner
+from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.model.value import encode
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
@@ -97,6 +99,43 @@ async def test_whoever_watches_takes_silent_sessions_over_by_itself(play: Play) 
                 time.advance(2)
             await stage.tk.wait(session)
         assert [message.error is None for message, _ in await stage.turns(session)] == [False, True]
+
+
+@pytest.mark.parametrize("is_same", [True, False], ids=["by who takes it over", "by another"])
+async def test_a_session_that_goes_on_elsewhere_while_its_owner_is_asked_to_stop_it_is_stopped_there(
+    tmp_path: Path, is_same: bool
+) -> None:
+    url, place, time, gate = f"sqlite:{tmp_path}/store", tmp_path / "place", Paced(), Gate()
+    options = StageOptions(lease=TERMS, pace=time.pace)
+    async with (
+        stage(url, place, Scripted().says("I go ").waits(gate), options) as taker,
+        stage(url, place, Scripted(), mint=Mint.fixed(seed=2)) as other,
+    ):
+        session = await left_by(taker, ELSEWHERE)
+        taker.tk.runtime.group.start_soon(taker.tk.runtime.watch_leases)
+        asker, stopped = taker if is_same else other, list[bool]()
+
+        async def stop() -> None:
+            stopped.append(await asker.tk.stop(session))
+            assert taker.tk.running == frozenset()
+
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(stop)
+                while not await other.tk.store.engine.scan(("stop",)):
+                    await anyio.sleep(0)
+                while (await other.tk.store.queries.state(session)).owner == ELSEWHERE:
+                    await time.asleep(2)
+                    time.advance(2)
+                while not stopped:
+                    if await other.tk.store.engine.scan(("stop",)):
+                        time.advance(STOP_POLL_S)
+                    await anyio.sleep(0)
+        assert stopped == [True]
+        assert await other.tk.status(session) == IDLE
+        assert all(isinstance(message.error, AbortedFailure) for message, _ in await other.turns(session))
+        assert await other.tk.store.engine.scan(("stop",)) == []
+        assert await other.is_sound(session)
 
 
 class Away(MemoryEngine):

@@ -194,7 +194,7 @@ class Running(Records):
             here = self._running.owner if self._running is not None else None
             return (
                 await self._interrupt(session_id)
-                or await stop_elsewhere(self.store, session_id, here)
+                or await stop_elsewhere(self.store, session_id, here, self._interrupt)
                 or await abort.close(self.store, session_id, self.stop)
             )
         was_running = bool(self.running)

@@ -44,7 +44,7 @@ class Families(msgspec.Struct, frozen=True):
             stopped.append(await self.coordinator.interrupt(one) or await self.releases.finish(one))
 
         async def ask(one: str) -> None:
-            stopped.append(await stop_elsewhere(self.store, one, self.owner))
+            stopped.append(await stop_elsewhere(self.store, one, self.owner, self.interrupt))
 
         try:
             async with anyio.create_task_group() as group:

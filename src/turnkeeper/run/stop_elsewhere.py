@@ -1,8 +1,12 @@
 """Stop a session that another process runs: ask its owner, and wait until that one has settled everything."""
 
+from collections.abc import Awaitable, Callable
+
 import anyio
 
 from turnkeeper.core.limits import STOP_ELSEWHERE_S, TAIL_POLL_S
+from turnkeeper.core.view import ViewState
+from turnkeeper.model.event import StatusChanged
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import Owner
 from turnkeeper.run.stop_requests import request_stop
@@ -11,28 +15,52 @@ from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
 
 
-async def stop_elsewhere(store: Store, session_id: str, here: Owner | None) -> bool:
+async def stop_elsewhere(
+    store: Store, session_id: str, here: Owner | None, stop_here: Callable[[str], Awaitable[bool]]
+) -> bool:
     """Whether another process ran the session and has stopped it. Raises Busy if it does not stop in time.
 
-    An owner without a lease is of a version that looks for no requests.
+    A process that takes the session over meanwhile and goes on with it is asked in its turn; this one, by
+    ``stop_here``. An owner without a lease is of a version that looks for no requests.
     """
-    owner = (await store.queries.state(session_id)).owner
+    state = await store.queries.state(session_id)
+    owner = state.owner
     if owner is None or owner == here or owner.lease_s == 0 or not is_alive(owner):
         return False
     await request_stop(store.engine, session_id)
+    next_owner = await _next_owner(store, session_id, state, owner)
+    if next_owner == owner:
+        await store.engine.put({keys.stop_request(session_id): None})
+        if not is_alive(owner):
+            return False
+        raise Busy(
+            f"process {owner.pid} on {owner.host} was asked to stop session {session_id!r} and has not done so within "
+            f"{STOP_ELSEWHERE_S:.0f} s; if it hangs, end it, and stop the session again"
+        )
+    if next_owner is not None:
+        await (stop_here(session_id) if next_owner == here else stop_elsewhere(store, session_id, here, stop_here))
+    return True
+
+
+async def _next_owner(store: Store, session_id: str, before: ViewState, owner: Owner) -> Owner | None:
+    """Who runs a session in the place of an owner that was asked to stop it: None once it rests or has rested.
+
+    The owner itself, if it has not done so in time, or has died.
+    """
     with anyio.move_on_after(STOP_ELSEWHERE_S):
         is_running = True
         while is_running:
             # The process first: one that has ended since has released the session before, if it did at all.
             is_running = is_alive(owner)
-            if (await store.queries.state(session_id)).owner != owner:
-                return True
+            now = await store.queries.state(session_id)
+            if now.owner != owner:
+                return None if await _has_rested(store, session_id, before.seq) else now.owner
             if is_running:
                 await anyio.sleep(TAIL_POLL_S)
-    await store.engine.put({keys.stop_request(session_id): None})
-    if not is_alive(owner):
-        return False
-    raise Busy(
-        f"process {owner.pid} on {owner.host} was asked to stop session {session_id!r} and has not done so within "
-        f"{STOP_ELSEWHERE_S:.0f} s; if it hangs, end it, and stop the session again"
-    )
+    return owner
+
+
+async def _has_rested(store: Store, session_id: str, after: int) -> bool:
+    """Whether a session was released since an event. If not, its new owner took over the run that is to be stopped."""
+    news = await store.journal.read(session_id, after=after)
+    return any(isinstance(one.event, StatusChanged) and one.event.owner is None for one in news)
