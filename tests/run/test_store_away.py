@@ -101,6 +101,20 @@ async def test_a_session_that_is_stopped_while_the_store_is_away_is_not_tried_ag
         assert len((await opened.tk.store.journal.view(session)).inbox) == 1
 
 
+async def test_no_session_is_tried_again_after_all_were_stopped(tmp_path: Path) -> None:
+    engine = Away()
+    async with stage(engine, tmp_path / "place", Scripted().says("Here I am.")) as opened:
+        session = await opened.session()
+        engine.error = StoreUnavailable("the server is restarted")
+        await opened.ask(session, "go")
+        engine.error = None
+        await opened.tk.stop()
+        opened.time.advance(RETRY_MS)
+        await anyio.wait_all_tasks_blocked()
+        assert opened.tk.running == frozenset()
+        assert len((await opened.tk.store.journal.view(session)).inbox) == 1
+
+
 async def test_a_session_of_a_damaged_store_is_not_tried_again(tmp_path: Path) -> None:
     engine = Away()
     async with stage(engine, tmp_path / "place", Scripted()) as opened:

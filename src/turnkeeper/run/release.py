@@ -92,7 +92,8 @@ class Releases:
             writer.on_release()
 
     async def finish_all(self) -> None:
-        """Try once to release every session that is still owned."""
+        """Try once to release every session that is still owned, and take none later."""
+        self._not_taken.clear()
         for session_id in list(self._writers):
             with suppress(StoreUnavailable):
                 await self.finish(session_id)
