@@ -19,7 +19,7 @@ from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.model.value import encode
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.leases import runtime_name
+from turnkeeper.run.leases import read_heartbeat, runtime_name
 from turnkeeper.store import keys
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
@@ -247,6 +247,23 @@ async def test_a_host_that_was_paused_stops_at_once_if_another_one_took_its_sess
         with anyio.fail_after(PATIENCE_S):
             assert (await stage.tk.runtime.wait(session)).kind in ("refused", "interrupted")
         assert len(await stage.events(session)) == written
+
+
+async def test_a_server_that_beats_only_while_it_runs_sessions_says_what_it_is(play: Play) -> None:
+    time, gate = Paced(), Gate()
+    async with play(Scripted().waits(gate).says("Done."), lease=TERMS, pace=time.pace) as stage:
+        engine = stage.tk.store.engine
+        stage.tk.runtime.lease_keeper.announce("server", always=False)
+        await anyio.wait_all_tasks_blocked()
+        assert await engine.scan(("heartbeat",)) == []
+        await stage.say(await stage.session(), "go")
+        with anyio.fail_after(PATIENCE_S):
+            await gate.wait_reached()
+            while not (found := await engine.scan(("heartbeat",))):
+                await time.asleep(2)
+                time.advance(2)
+        assert read_heartbeat(found[0][1]).role == "server"
+        gate.open()
 
 
 async def test_a_host_whose_session_was_taken_while_it_was_stopped_says_so_in_plain_words(play: Play) -> None:

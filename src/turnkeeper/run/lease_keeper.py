@@ -57,7 +57,9 @@ class LeaseKeeper:
         self._tenure = Tenure(0)
         self._is_beating = False
         self._beat = 0
-        self._announced: tuple[str, int | None] | None = None
+        self._role = ""
+        self._concurrency: int | None = None
+        self._is_announced = False
         self._is_draining = False
 
     @property
@@ -92,10 +94,13 @@ class LeaseKeeper:
         self._is_beating, self._tenure = True, Tenure(begun)
         self._group.start_soon(self._work, name="heartbeats")
 
-    def announce(self, role: str, concurrency: int | None = None) -> None:
-        """Beat from now on, also while no session is owned, so that people see who shares the store."""
-        self._announced = (role, concurrency)
-        if not self._is_beating:
+    def announce(self, role: str, concurrency: int | None = None, *, always: bool = True) -> None:
+        """Say in heartbeats what this process is, so that people see who shares the store.
+
+        It beats from now on; unless ``always`` is False, when it goes on doing so only while a session is owned.
+        """
+        self._role, self._concurrency, self._is_announced = role, concurrency, always
+        if always and not self._is_beating:
             self._begin(self.leases.pace.now() - self.leases.terms.beat_s)
 
     def drain(self) -> None:
@@ -104,7 +109,7 @@ class LeaseKeeper:
 
     @property
     def _is_needed(self) -> bool:
-        return bool(self._held or self._stopped or self._announced)
+        return bool(self._held or self._stopped or self._is_announced)
 
     def _release(self, session_id: str, fence: int) -> None:
         if self._held.get(session_id) == fence:
@@ -112,7 +117,7 @@ class LeaseKeeper:
 
     async def aclose(self) -> None:
         """Remove the heartbeat, unless a session is still owned."""
-        self._announced = None
+        self._is_announced = False
         if self._beat and not self._held:
             with suppress(EngineError):
                 await self._store.engine.put({self._key: None})
@@ -182,14 +187,13 @@ class LeaseKeeper:
         scope.cancel()
 
     async def _write(self) -> None:
-        role, concurrency = self._announced or ("", None)
         heartbeat = Heartbeat(
             owner=self.owner,
             beat=self._beat + 1,
             at=self._store.mint.now(),
             sessions=len(self._held),
-            role=role,
-            concurrency=concurrency,
+            role=self._role,
+            concurrency=self._concurrency,
             draining=self._is_draining,
             labels=self.host.labels.labels,
             only_labels=self.host.labels.only,

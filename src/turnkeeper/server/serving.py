@@ -153,8 +153,8 @@ async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> 
         if service.options.runs:
             group.start_soon(service.turnkeeper.watch_leases)
         # A server that runs sessions on one machine writes nothing while it has none.
-        if not service.options.runs or service.turnkeeper.store.engine.name in SHARED:
-            service.turnkeeper.runtime.lease_keeper.announce("server")
+        is_shared = not service.options.runs or service.turnkeeper.store.engine.name in SHARED
+        service.turnkeeper.runtime.lease_keeper.announce("server", always=is_shared)
         await service.turnkeeper.resume_taken_over(left)
 
 
