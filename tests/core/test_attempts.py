@@ -11,6 +11,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model import stream as s
 from turnkeeper.model.catalog import ModelInfo, Price
 from turnkeeper.model.failure import ApiData, ApiFailure, NoData, OutputLengthFailure, StructuredOutputFailure
+from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import RetryPart, StepStartPart
 from turnkeeper.testing.builders import NOW, an_assistant
 
@@ -119,6 +120,19 @@ def test_what_a_provider_counts_is_recorded_once_in_a_while_and_reset_by_a_retry
     assert attempts.newly_counted(NOW + 9 * USAGE_MS) == [], "nothing new was counted"
     events = attempts.take_back(Retry(failure=MAY_PASS, words="busy"), (), NOW)
     assert [type(one) for one in events] == [e.UsageRecorded, e.MessageRecorded, e.PartRecorded]
+
+
+def test_what_an_answer_with_calls_took_is_recorded_when_it_ends_and_before_its_calls_do() -> None:
+    counted = s.UsageCounted(usage=s.Usage(input=3, output=0))
+    attempts = after(counted)
+    attempts.newly_counted(NOW)
+    attempts.scribe.feed([CALL, finish("tool-calls", usage=s.Usage(input=3, output=2))], NOW)
+    [recorded] = attempts.newly_counted(NOW)
+    assert isinstance(recorded, e.MessageRecorded)
+    assert isinstance(recorded.message, AssistantMessage)
+    assert recorded.message.tokens.output == 2
+    assert attempts.newly_counted(NOW + USAGE_MS) == [], "nothing new was counted"
+    assert after(TEXT, finish("stop", usage=s.Usage(input=3, output=2))).newly_counted(NOW) == [], "its bill follows"
 
 
 @pytest.mark.parametrize(

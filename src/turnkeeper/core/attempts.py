@@ -91,10 +91,15 @@ class Attempts:
         return all(isinstance(one, PartRecorded) and isinstance(one.part, StepStartPart) for one in held)
 
     def newly_counted(self, now: int) -> list[Event]:
-        """The message with the newest token counts of the provider, so that a killed process leaves them on record."""
-        usage = self.scribe.usage
-        is_over = self.scribe.finish is not None or self.scribe.failure is not None
-        if is_over or usage is None or usage == self._counted or now - self._counted_at < USAGE_MS:
+        """The message with the newest token counts of the provider, so that a killed process leaves them on record.
+
+        An answer that has ended without calls is billed at once. Calls may run, or wait for the user, for a long time.
+        """
+        usage, scribe = self.scribe.usage, self.scribe
+        if usage is None or usage == self._counted:
+            return []
+        is_over = scribe.finish is not None or scribe.failure is not None
+        if not scribe.has_begun_tools if is_over else now - self._counted_at < USAGE_MS:
             return []
         self._counted, self._counted_at = usage, now
         row = self._priced(usage)

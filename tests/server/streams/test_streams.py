@@ -110,6 +110,7 @@ async def test_a_turn_is_told_in_the_order_on_record(tmp_path: Path) -> None:
         "text 'Hello there'",
         "tool pending",
         "tool running",
+        "assistant",  # The tokens that the answer took.
         "tool completed",
         "step-finish",
         "assistant done",
