@@ -47,6 +47,12 @@ def test_what_is_no_plain_object_is_refused(matter: str, reason: str) -> None:
         parse(f"---\n{matter}\n---\nText\n")
 
 
+def test_front_matter_without_an_end_is_refused_so_that_no_rule_in_it_is_lost() -> None:
+    with pytest.raises(FrontmatterError, match="does not end"):
+        parse("---\npermission:\n  edit: deny\n\nYou review.\n")
+    assert parse("---\n\nA line between paragraphs.").body == "---\n\nA line between paragraphs."
+
+
 def test_what_is_written_is_read_again() -> None:
     values = {"description": "Tests: all of them", "mode": "all", "permission": {"edit": {"*.py": "ask"}}, "steps": 3}
     assert parse(write(values, "You test.\n\nAlways.\n")) == (values, "You test.\n\nAlways.")

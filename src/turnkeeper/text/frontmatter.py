@@ -15,13 +15,15 @@ CHARS_MAX: Final = 16_384
 """The most characters of front matter. YAML is slow to parse."""
 
 _FENCED: Final = re.compile(r"---[ \t]*\n(?P<matter>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_OPENED: Final = re.compile(r"---[ \t]*\n[A-Za-z_][A-Za-z0-9_-]*[ \t]*:")
+"""Front matter, and no line between two paragraphs."""
 _ENTRY: Final = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_-]*)[ \t]*:[ \t]*(?P<value>.*?)[ \t]*")
 _QUOTED: Final = ('"', "'", "|", ">")
 _BOOLEAN: Final = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 
 
 class FrontmatterError(ValueError):
-    """The front matter is no YAML, or not of an object."""
+    """The front matter is no YAML, not of an object, or has no end."""
 
 
 class MarkdownDocument(NamedTuple):
@@ -38,6 +40,8 @@ def parse(text: str) -> MarkdownDocument:
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     fenced = _FENCED.match(text)
+    if fenced is None and _OPENED.match(text):
+        raise FrontmatterError("the front matter does not end; write a line of --- below it")
     if fenced is None:
         return MarkdownDocument({}, text.strip())
     matter, body = fenced["matter"], text[fenced.end() :].strip()
