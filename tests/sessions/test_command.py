@@ -66,7 +66,8 @@ async def test_what_a_command_expanded_to_is_stored_and_stays(tmp_path: Path) ->
         ({"bash": {"*": "allow", "rm *": "deny"}}, "!`touch ran $1`", "a; rm -rf x", "denies bash of"),
         ({"edit": "deny"}, "!`echo x > made`", "", "denies edit of made"),
         ({"external_directory": "deny"}, "!`cat /etc/hostname`", "", "denies external_directory"),
-        ({"bash": "ask"}, "!`echo hi`", "", "needs the permission bash"),
+        ({"bash": "ask"}, "!`echo hi`", "", "needs the permission bash.*allow it in `permission.bash`"),
+        ({}, "!`cat /etc/hostname`", "", "allow it in `permission.external_directory`"),
     ],
 )
 async def test_what_is_not_allowed_is_refused_before_anything_is_run_or_admitted(

@@ -32,7 +32,7 @@ from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.project import ProjectPlace
 
 ADVICE: Final = (
-    "a template's programs run before its prompt, when nobody can be asked here; allow it in `permission.bash`, or "
+    "a template's programs run before its prompt, when nobody can be asked here; allow it in `permission.{0}`, or "
     "define the command in your own configuration directory"
 )
 
@@ -109,13 +109,14 @@ class TemplateShell(msgspec.Struct, frozen=True):
             metadata=wanted.metadata,
             tool=AskedBy(message_id="", call_id=""),
         )
+        nobody = f"!`{command}` needs the permission {wanted.permission}: {ADVICE.format(wanted.permission)}"
         if self.ask is None:
-            raise Forbidden(f"!`{command}` needs the permission {wanted.permission}: {ADVICE}")
+            raise Forbidden(nobody)
         try:
             with contained():
                 reply = await self.ask(request)
         except NobodyToAsk:
-            raise Forbidden(f"!`{command}` needs the permission {wanted.permission}: {ADVICE}") from None
+            raise Forbidden(nobody) from None
         if reply.answer not in ("once", "always"):
             raise Forbidden(f"!`{command}` is not run: you rejected it")
         if reply.answer == "always":
