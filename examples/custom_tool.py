@@ -2,15 +2,13 @@
 
 from typing import Annotated
 
-from msgspec import Meta
-
 import turnkeeper
 
 TIDES = {"the bay": "6:12", "the harbour": "6:40"}
 
 
 @turnkeeper.tool(read_only=True)
-def tide(place: Annotated[str, Meta(description="Where, for example 'the bay'.")], day: int = 0) -> str:
+def tide(place: Annotated[str, turnkeeper.Meta(description="Where, for example 'the bay'.")], day: int = 0) -> str:
     """When the tide is high at a place, today or in some days."""
     if place not in TIDES:
         raise turnkeeper.ToolFailure(f"There is no gauge at {place!r}. There are: {', '.join(TIDES)}.")

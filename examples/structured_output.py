@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-from msgspec import Meta
-
 import turnkeeper
 
 
@@ -11,7 +9,7 @@ class Forecast(turnkeeper.Struct):
     """The wind of one day."""
 
     wind: str
-    force: Annotated[int, Meta(ge=0, le=12, description="On the Beaufort scale.")]
+    force: Annotated[int, turnkeeper.Meta(ge=0, le=12, description="On the Beaufort scale.")]
     gusts: list[int] = []
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from turnkeeper.model.version import __version__
 
 if TYPE_CHECKING:
+    from msgspec import Meta as Meta
     from msgspec import Struct as Struct
 
     from turnkeeper.api.agent import Agent as Agent
@@ -153,7 +154,7 @@ if TYPE_CHECKING:
     from turnkeeper.tools.tool import ToolOutput as ToolOutput
 
 _PLACES = {
-    "msgspec": "Struct",
+    "msgspec": "Meta Struct",
     "turnkeeper.api.agent": "Agent",
     "turnkeeper.api.blocking": "BlockingTurnkeeper",
     "turnkeeper.api.streamed_answer": "StreamedAnswer",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from desk import Desk
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from turnkeeper import tool
 from turnkeeper.model.refusal import Invalid
@@ -37,19 +37,30 @@ async def where(context: ToolContext) -> ToolOutput:
     return ToolOutput(title="Here", output=str(context.directory))
 
 
+class Tide(Struct):
+    metres: float
+    falling: bool
+
+
 @tool
-def wrong(what: str) -> str:
+def gauge(place: Annotated[str, "Where."], days: Annotated[int, "Ahead.", Meta(ge=0)] = 0) -> dict[str, list[Tide]]:
+    """Tells the tides of a place."""
+    return {place: [Tide(3.1, True)] * days}
+
+
+@tool
+def wrong(what: str) -> object:
     """Goes wrong in several ways."""
     if what == "words":
         raise ToolFailure("In words.")
     if what == "bug":
         raise KeyError(what)
-    return 3  # type: ignore[return-value]
+    return object()
 
 
 @pytest.fixture
 def own(desk: Desk) -> Desk:
-    desk.toolbox = Toolbox([*load(), greet, where, wrong])
+    desk.toolbox = Toolbox([*load(), greet, where, gauge, wrong])
     return desk
 
 
@@ -66,6 +77,15 @@ def test_the_schema_is_that_of_the_function() -> None:
     assert greet.description == "Greets somebody.\n\nSeveral times, if need be."
     assert where.definition().schema == {"type": "object", "properties": {}, "required": []}
     assert (where.name, where.permission, where.read_only) == ("where-am-i", "read", True)
+
+
+async def test_a_text_beside_a_type_describes_it_and_a_value_is_given_as_json(own: Desk) -> None:
+    properties = gauge.definition().schema["properties"]
+    assert properties == {
+        "place": {"type": "string", "description": "Where."},
+        "days": {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "description": "Ahead.", "default": 0},
+    }
+    assert (await own.run("gauge", place="bay", days=1)).output == '{"bay":[{"metres":3.1,"falling":true}]}'
 
 
 async def test_a_function_is_called_with_what_the_model_gave(own: Desk) -> None:
@@ -87,8 +107,8 @@ async def test_bad_input_is_told_and_a_denied_call_does_nothing(own: Desk) -> No
 async def test_what_goes_wrong_in_a_function_is_told(own: Desk) -> None:
     with pytest.raises(ToolFailure, match="In words"):
         await own.run("wrong", what="words")
-    with pytest.raises(ToolFailure, match="wrong returned int; it must return text"):
-        await own.run("wrong", what="number")
+    with pytest.raises(ToolFailure, match="wrong returned object, which cannot be written as JSON"):
+        await own.run("wrong", what="object")
     with pytest.raises(KeyError):
         await own.run("wrong", what="bug")
 

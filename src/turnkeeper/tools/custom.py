@@ -7,7 +7,7 @@ what a model is told. ``custom_files.py`` loads such files.
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, get_type_hints, overload
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_origin, get_type_hints, overload
 
 import msgspec
 from anyio import to_thread
@@ -18,8 +18,7 @@ from turnkeeper.tools.time_limit import within
 from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import NAME
 
-Result: TypeAlias = str | ToolOutput | None
-Function: TypeAlias = Callable[..., Result] | Callable[..., Awaitable[Result]]
+Function: TypeAlias = Callable[..., object]
 
 
 @overload
@@ -51,12 +50,12 @@ def tool(
 ) -> AnyTool | Callable[[Function], AnyTool]:
     """Make a function a tool.
 
-    Each parameter needs a type; ``Annotated[str, Meta(description="...")]`` tells the model more. A parameter of type
-    ``ToolContext`` is given the context and is not shown to the model. The function may be a coroutine function; others
-    run on a thread. It returns text, a ToolOutput, or nothing. The user's rules go by ``permission``, which is the name
-    of the tool unless given. ``read_only`` says that the function changes no file of the project: what it changes all
-    the same is not recorded and cannot be undone. Raises Invalid for a function that cannot be one, and TypeError for
-    what is no function.
+    Each parameter needs a type; ``Annotated[str, "..."]`` or ``Meta(description="...")`` tells the model more. A
+    parameter of type ``ToolContext`` is given the context and is not shown to the model. The function may be a
+    coroutine function; others run on a thread. It returns text, a ToolOutput, nothing, or a value that the model reads
+    as JSON. The user's rules go by ``permission``, which is the name of the tool unless given. ``read_only`` says that
+    the function changes no file of the project: what it changes all the same is not recorded and cannot be undone.
+    Raises Invalid for a function that cannot be one, and TypeError for what is no function.
 
     Permission is asked for before the function is called. If the function asks once more by its context and the process
     ends before the answer, the call is settled as interrupted: it may have acted. ``asks_first`` says that the function
@@ -202,7 +201,7 @@ def _signature(function: Function, name: str) -> _Signature:
             raise Invalid(f"the parameter {parameter.name!r} of the tool {name!r} must be one that has a name")
         if parameter.name not in hints:
             raise Invalid(f"the parameter {parameter.name!r} of the tool {name!r} needs a type")
-        hint = hints[parameter.name]
+        hint = _described(hints[parameter.name])
         if hint is ToolContext:
             context = parameter.name
         elif parameter.default is parameter.empty:
@@ -218,9 +217,22 @@ def _signature(function: Function, name: str) -> _Signature:
     return _Signature(parameters, context)
 
 
+def _described(hint: Any) -> Any:  # A type, which Python has no type for.
+    """The type, with the text that stands beside it in ``Annotated`` as its description."""
+    if get_origin(hint) is Annotated:
+        for said in hint.__metadata__:
+            if isinstance(said, str):
+                return Annotated[hint, msgspec.Meta(description=said)]
+    return hint
+
+
 def _output(name: str, result: object) -> ToolOutput:
     if isinstance(result, ToolOutput):
         return result
     if isinstance(result, str) or result is None:
         return ToolOutput(title=name, output=result or "(no output)")
-    raise ToolFailure(f"The tool {name} returned {type(result).__name__}; it must return text or a ToolOutput.")
+    try:
+        return ToolOutput(title=name, output=msgspec.json.encode(result).decode())
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = type(result).__name__
+        raise ToolFailure(f"The tool {name} returned {kind}, which cannot be written as JSON: {error}") from error
