@@ -94,7 +94,7 @@ async def messages(
             session = await tk.get(session_id)
             page = await tk.messages(session_id, limit=limit, before=before, after=after)
             waiting = {} if options.json else _by_call(await _requests(tk, session_id))
-        undone = None if options.json else await _undone(tk, session)
+        undone = None if options.json else await pending_undo(tk, session)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
     answer_items(
@@ -115,7 +115,7 @@ async def messages(
     return note_damaged(page.damaged)
 
 
-async def _undone(tk: "Turnkeeper | Client", session: "Session") -> "Undone | None":
+async def pending_undo(tk: "Turnkeeper | Client", session: "Session") -> "Undone | None":
     """Where a pending undo of a session begins."""
     from turnkeeper.cli.transcript import Undone
     from turnkeeper.model.refusal import NotFound

@@ -216,6 +216,23 @@ def test_options_of_the_chat_need_not_name_it(shop: Shop, opens: Opens) -> None:
         at.shows("exit code 0")
 
 
+def test_a_session_that_is_opened_again_is_shown_without_what_is_undone(shop: Shop, opens: Opens) -> None:
+    shop.run("read README.md")
+    with opens("chat", "--continue") as at:
+        at.shows("has 1 line", IDLE)
+        says(at, "read tides.py")
+        at.shows("tides.py has 2 lines", r"2 turns", IDLE)
+        says(at, "/undo")
+        at.shows(r"\[y/N\]")
+        says(at, "y")
+        at.shows("Redo brings back what is undone", IDLE)
+        at.presses("C-d")
+        at.shows("exit code 0")
+    with opens("chat", "--continue") as at:
+        shown = at.shows("» read README.md", "What came after it is undone. /redo brings it back", IDLE)
+        assert "has 2 lines" not in shown
+
+
 def test_undo_fork_sessions_and_cost(shop: Shop, opens: Opens) -> None:
     with opens("chat", "-n") as at:
         at.shows(IDLE)

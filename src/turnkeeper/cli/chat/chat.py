@@ -14,6 +14,7 @@ from turnkeeper.cli.chat.typing_place import TypingPlace
 from turnkeeper.cli.live import Live
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.prompt_model import OFFLINE_ANSWERS, model_of_prompt
+from turnkeeper.cli.reading import pending_undo
 from turnkeeper.cli.screen import Screen, harmless, money, one_line, shortened
 from turnkeeper.core.family import total_cost
 from turnkeeper.model.event import Delivery
@@ -106,15 +107,16 @@ class Chat(ABC):
         screen, session = Screen.of(sys.stdout), self.session
         facts = [one_line(session.title), session.slug, screen.ago(session.time.updated)]
         self.note(screen.paint(" · ".join(facts), "dim"))
-        page = await self.tk.messages(session.id, limit=RECAP_MESSAGES)
-        asked = next((one for one in reversed(page.items) if isinstance(one.info, UserMessage) and _text(one)), None)
-        said = next(
-            (one for one in reversed(page.items) if isinstance(one.info, AssistantMessage) and _text(one)), None
-        )
+        page, undone = await self.tk.messages(session.id, limit=RECAP_MESSAGES), await pending_undo(self.tk, session)
+        items = [one for one in reversed(page.items) if undone is None or not undone.has(one.info)]
+        asked = next((one for one in items if isinstance(one.info, UserMessage) and _text(one)), None)
+        said = next((one for one in items if isinstance(one.info, AssistantMessage) and _text(one)), None)
         if asked is not None:
             self.live.display.prompted("\n".join(_cut(_text(asked), RECAP_PROMPT_LINES)))
         if said is not None and (asked is None or said.info.seq >= asked.info.seq):
             self.note("\n".join(_cut(_text(said), RECAP_LINES)))
+        if undone is not None:
+            self.note(screen.paint("What came after it is undone. /redo brings it back, until the next prompt.", "dim"))
 
     def note(self, text: str) -> None:
         """Show a remark."""

@@ -12,6 +12,7 @@ from turnkeeper.cli.chat.tui.entries import Transcript
 from turnkeeper.cli.chat.tui.status import Facts
 from turnkeeper.cli.live import Live
 from turnkeeper.cli.options import local_store
+from turnkeeper.cli.reading import pending_undo
 from turnkeeper.cli.screen import one_line
 from turnkeeper.cli.search import by_session
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -126,18 +127,11 @@ class ScreenConversation(Conversation):
         self.older = None
         if session is not None:
             page = await self.tk.messages(session.id, limit=MESSAGES)
-            items, self.older = tuple(page.items), page.older
-            if session.revert is not None:
-                items = _before(items, session.revert.message_id)
+            undone, self.older = await pending_undo(self.tk, session), page.older
+            items = tuple(one for one in page.items if undone is None or not undone.has(one.info))
         self.transcript.replace(items)
 
     def _key(self) -> object:
         """What the screen depends on: which session, and what of it is undone."""
         session = self.session
         return (session.id, session.revert and session.revert.message_id) if session is not None else None
-
-
-def _before(messages: tuple[MessageWithParts, ...], message_id: str) -> tuple[MessageWithParts, ...]:
-    """The messages before one of them; all if it is not among them."""
-    places = [place for place, one in enumerate(messages) if one.info.id == message_id]
-    return messages[: places[0]] if places else messages
