@@ -103,3 +103,18 @@ async def test_what_the_model_is_shown_stands_next_to_what_the_log_holds(tmp_pat
         piece = next(one for one in shown["pieces"] if one["label"] == "assistant")
         page = await server.get(f"/tk/session/{session}/recall/{piece['handle']}")
         assert (page["text"], page["total"]) == ("Yes.", 4)
+        assert piece["excerpt"] == "Yes."
+
+
+async def test_a_turn_that_failed_is_not_said_to_be_shown_to_the_model(tmp_path: Path) -> None:
+    script = Scripted().says("Half an ans").fails(401).then().says("Yes.").forever()
+    async with served(tmp_path, script) as server:
+        session = await talked(server, 2)
+        shown = await server.get(f"/tk/session/{session}/shown")
+        told = [(one["state"], one["shown"], one["total"], one["excerpt"]) for one in shown["pieces"]]
+        assert told == [
+            ("whole", 8, 8, "prompt 0"),
+            ("left out", 0, 11, ""),
+            ("whole", 8, 8, "prompt 1"),
+            ("whole", 4, 4, "Yes."),
+        ]

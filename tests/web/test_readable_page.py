@@ -1,4 +1,4 @@
-"""The web page: prompts that wait after a stop, seconds of the past, wide tables, long prompts and hits on a phone."""
+"""The web page: prompts that wait, seconds of the past, wide tables, hits on a phone, the model next to the log."""
 
 from pathlib import Path
 
@@ -93,3 +93,29 @@ def test_the_list_says_in_words_what_a_session_asks_for(tab: Tab, served: Served
     tab.go(served.url)
     tab.shows("outside of the project: /etc/hostname")
     post(f"{served.url}/session/{made}/abort").raise_for_status()
+
+
+def test_what_the_model_sees_stands_next_to_what_the_log_holds(tab: Tab, served: Served, project: Path) -> None:
+    (project / "long.txt").write_text("".join(f"pier {nth}: a gust of 41 knots\n" for nth in range(9000)), "utf-8")
+    made = session(served, project)
+    ask(served, made, "[[text Compacted away.]]")
+    post(f"{served.url}/api/session/{made}/compact").raise_for_status()
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelector('.message-summary')")
+    prompt(tab, "[[bash cat long.txt]] [[text All read.]]")
+    tab.click(".ask button", "Allow once")
+    says(tab, "All read.")
+    tab.click("[role=tab]", "Context")
+    tab.shows("1 is cut, cleared or left out")
+    tab.click("button", "Compare with the log")
+    tab.until("document.querySelectorAll('.compare tbody tr').length === 3")
+    rows = "[...document.querySelectorAll('.compare tbody tr')].map(one => [...one.cells].map(cell => cell.innerText))"
+    system, hidden, cut = tab.run(rows)
+    assert (system[0].startswith("system context"), system[1]) == (True, "the same")
+    assert (hidden[0], hidden[1].startswith("2 messages")) == ("nothing, but for the summary", True)
+    assert "pier 0: a gust of 41 knots" in cut[0]
+    assert "the model is not shown its middle" in cut[1]
+    tab.click(".choice button", "All")
+    tab.until(f"JSON.stringify({rows}).includes('All read.')")
+    tab.click(".compare button", "Recall")
+    tab.shows("exactly as they were recorded")

@@ -159,7 +159,7 @@ def _entry(entry: HistoryItem, model: ModelInfo, names: "_CallNames") -> Iterato
             if (text := system_text(message)).strip():
                 yield SystemTurn(text=text)
         case AssistantMessage() as message:
-            if _is_shown(message, entry.parts):
+            if is_sent(message, entry.parts):
                 yield from _Turn(message, model, names).lower(entry.parts)
 
 
@@ -178,8 +178,8 @@ def _user_content(parts: Iterable[Part]) -> Iterator[Text | Media]:
                 pass
 
 
-def _is_shown(message: AssistantMessage, parts: tuple[Part, ...]) -> bool:
-    """A failed turn is left out, unless the user stopped it after it had output."""
+def is_sent(message: AssistantMessage, parts: tuple[Part, ...]) -> bool:
+    """Whether requests have this turn: not one that failed, unless the user stopped it after it had output."""
     if message.error is None:
         return True
     said = any(not isinstance(part, StepStartPart | ReasoningPart) for part in parts)

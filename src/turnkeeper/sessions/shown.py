@@ -1,17 +1,22 @@
 """What a model is shown of a session: each text of the next request, next to what the log holds."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from turnkeeper.core.handles import RecallText, pieces, whole_output
 from turnkeeper.core.history import HistoryItem, since_epoch, visible
+from turnkeeper.core.lowering import cleared, is_sent
 from turnkeeper.core.view import SessionView
-from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.parts import Part, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.value import Value
 from turnkeeper.store.queries import Queries
 
 PieceState: TypeAlias = Literal["whole", "bounded", "pruned", "left out"]
+
+EXCERPT_CHARS: Final = 200
+"""Characters of a text of the history that are told with it. Its handle recalls the rest."""
 
 
 class BaselinePiece(Value):
@@ -22,7 +27,10 @@ class BaselinePiece(Value):
 
 
 class ShownPiece(Value):
-    """A text of the history. ``shown`` and ``total`` are its characters in requests and in the log."""
+    """A text of the history. ``shown`` and ``total`` are its characters in requests and in the log.
+
+    ``excerpt`` is the beginning of what requests have in its place; empty if they have nothing.
+    """
 
     message_id: str
     seq: int
@@ -32,6 +40,7 @@ class ShownPiece(Value):
     shown: int
     total: int
     state: PieceState
+    excerpt: str
 
 
 class Shown(Value):
@@ -73,8 +82,10 @@ def _texts(entry: HistoryItem) -> Iterable[RecallText]:
 
 def _pieces(entry: HistoryItem, quarantined: frozenset[str]) -> Iterator[ShownPiece]:
     parts = {part.id: part for part in entry.parts}
+    is_turn_sent = not isinstance(entry.message, AssistantMessage) or is_sent(entry.message, entry.parts)
     for text in _texts(entry):
-        state, chars = _state(parts.get(text.part_id or ""), text, quarantined)
+        part = parts.get(text.part_id or "")
+        state, excerpt, chars = _state(part, text, is_sent=is_turn_sent and not _is_left_out(part, quarantined))
         yield ShownPiece(
             message_id=entry.message.id,
             seq=entry.message.seq,
@@ -84,15 +95,21 @@ def _pieces(entry: HistoryItem, quarantined: frozenset[str]) -> Iterator[ShownPi
             shown=chars,
             total=len(text.text),
             state=state,
+            excerpt=excerpt[:EXCERPT_CHARS],
         )
 
 
-def _state(part: Part | None, text: RecallText, quarantined: frozenset[str]) -> tuple[PieceState, int]:
-    if part is not None and part.id in quarantined:
-        return "left out", 0
+def _is_left_out(part: Part | None, quarantined: frozenset[str]) -> bool:
+    return part is not None and (part.id in quarantined or (isinstance(part, TextPart) and part.ignored is True))
+
+
+def _state(part: Part | None, text: RecallText, *, is_sent: bool) -> tuple[PieceState, str, int]:
+    """The state of a text, what requests have in its place, and how many of its characters they have."""
+    if not is_sent:
+        return "left out", "", 0
     if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted) and text.text == whole_output(part.state):
         if part.state.time.compacted is not None:
-            return "pruned", 0
+            return "pruned", cleared(part.state), 0
         if part.state.full is not None:
-            return "bounded", len(part.state.output)
-    return "whole", len(text.text)
+            return "bounded", part.state.output, len(part.state.output)
+    return "whole", text.text, len(text.text)

@@ -89,9 +89,7 @@ export function Recalled({ sessionId, handle, onClose }) {
   <//>`;
 }
 
-const STATES = { whole: "", bounded: "its middle is cut", pruned: "not shown any more", "left out": "left out" };
-
-export function Context({ store, state, version, recall, show }) {
+export function Context({ store, state, version, compare, show }) {
   const id = state.session.id;
   const report = useRead(() => get(query(`/tk/session/${id}/context`, { at: store.seq })), [id, version, store.seq]);
   const shown = useRead(() => get(query(`/tk/session/${id}/shown`, { at: store.seq })), [id, version, store.seq]);
@@ -111,10 +109,8 @@ export function Context({ store, state, version, recall, show }) {
       })}</ul>
       <h3>What the model is shown</h3>
       <p>${plural(seen.pieces.length, "text")}, ${count(seen.pieces.reduce((sum, one) => sum + one.shown, 0))} characters.
-        ${seen.leftOut ? html` A summary stands for ${plural(seen.leftOut, "message")} with ${count(seen.leftOutChars)} characters.` : " Nothing is left out."}</p>
-      <ul class="plain-list">${seen.pieces.filter((one) => one.state !== "whole").slice(0, 200).map((one, nth) => html`<li key=${nth}>
-        <button class="link" onClick=${() => show(one.messageID)}>${spelt(one.label).slice(0, 80)}</button>
-        <span class="dim"> ${STATES[one.state]}: ${count(one.shown)} of ${count(one.total)}</span> <button class="link" onClick=${() => recall(one.handle)}>Recall</button></li>`)}</ul>`}
+        ${seen.leftOut ? html` A summary stands for ${plural(seen.leftOut, "message")} with ${count(seen.leftOutChars)} characters.` : " No message is left out."} ${differ(seen.pieces)}</p>
+      <button onClick=${() => compare(seen)}>Compare with the log</button>`}
     <//>
     <${Read} read=${report}>${(found) => html`
       ${found.messages.length > 0 && html`<h3>Changes that the model was told of</h3>
@@ -128,6 +124,12 @@ export function Context({ store, state, version, recall, show }) {
       <ol class="plain-list">${found.epochs.slice().reverse().map((one) => html`<li key=${one.number}>${one.number}: ${one.reason} <span class="dim">at event ${whole(one.seq)}, ${one.providerID}/${one.modelID}</span></li>`)}</ol>`}
     <//>
   </div>`;
+}
+
+/** How many texts the model does not see as the log holds them. */
+function differ(pieces) {
+  const found = pieces.filter((one) => one.state !== "whole").length;
+  return found ? html`<b>${whole(found)} ${found === 1 ? "is" : "are"} cut, cleared or left out.</b>` : "";
 }
 
 /** The part of a request that its provider read from its cache, as it reported. */

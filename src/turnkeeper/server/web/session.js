@@ -2,6 +2,7 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRead, useRef, useState, useStore } from "./html.js";
 import { get, patch, post, remove } from "./api.js";
 import { Asks } from "./asks.js";
+import { Compare } from "./compare.js";
 import { Composer, Inbox, kept } from "./composer.js";
 import { Feed } from "./feed.js";
 import { Help, action } from "./keys.js";
@@ -213,7 +214,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
         <div class="side-body" id="side-panel" role="tabpanel" aria-labelledby=${`tab-${panel}`} tabindex="0">
           ${panel === "now" && html`<${Now} state=${state} at=${at} openSession=${open} version=${settled} />`}
           ${panel === "files" && html`<${Files} session=${session} at=${at} version=${settled} blame=${tools.blame} />`}
-          ${panel === "context" && html`<${Context} store=${store} state=${state} version=${settled} recall=${tools.recall} show=${show} />`}
+          ${panel === "context" && html`<${Context} store=${store} state=${state} version=${settled} compare=${(seen) => setSheet({ kind: "compare", seen })} show=${show} />`}
           ${panel === "cost" && html`<${Cost} session=${session} at=${at} version=${settled} show=${show} />`}
           ${panel === "tree" && html`<${Tree} session=${session} at=${at} version=${settled} openSession=${open} />`}
         </div>
@@ -222,6 +223,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     <${Announcer} live=${live} connection=${connection} />
     ${sheet?.kind === "help" && html`<${Help} onClose=${() => setSheet(null)} />`}
     ${sheet?.kind === "recall" && html`<${Recalled} sessionId=${id} handle=${sheet.handle} onClose=${() => setSheet(null)} />`}
+    ${sheet?.kind === "compare" && html`<${Compare} seen=${sheet.seen} rows=${rows} recall=${tools.recall} show=${(messageId) => { setSheet(null); show(messageId); }} onClose=${() => setSheet(null)} />`}
     ${sheet?.kind === "blame" && html`<${Blame} sessionId=${id} file=${sheet.file} onClose=${() => setSheet(null)} show=${(other, messageId) => { setSheet(null); if (other === id) show(messageId); else go(`/s/${other}#m-${messageId}`); }} />`}
     ${sheet?.kind === "search" && html`<${Search} id=${id} onClose=${() => setSheet(null)} show=${(messageId) => { setSheet(null); show(messageId); }} />`}
     ${sheet?.kind === "share" && html`<${Share} session=${live.state.session} onClose=${() => setSheet(null)} />`}
