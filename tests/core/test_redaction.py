@@ -38,6 +38,14 @@ KEY = "\n".join(["-----BEGIN PRIVATE KEY-----", *KEY_LINES, "-----END PRIVATE KE
         ("mysqldump -u ada -pZq83hfkw tides", "mysqldump -u ada -p[password 1] tides"),
         ("docker login -u ada -p Zq83hfkw x.example", "docker login -u ada -p [password 1] x.example"),
         ("machine x.example login ada password Zq83hfkw", "machine x.example login ada password [password 1]"),
+        ('{"log": "machine x login ada password gull_77"}', '{"log": "machine x login ada password [password 1]"}'),
+        ("passphrase for key '/srv/id_rsa': gull!Zq83hf", "passphrase for key '/srv/id_rsa': [password 1]"),
+        (f"the private key 0x{'60b35141' * 8} of it", "the private key [private-key 1] of it"),
+        ('SECRET_KEY = "^@m7rv_yq%x94!w6(y_j=w_j21(#aalf@w2*k0x)"', 'SECRET_KEY = "[password 1]"'),
+        (
+            '{\\"mnemonic\\": \\"legal winner thank year wave sausage worth useful legal winner thank yellow\\"}',
+            '{\\"mnemonic\\": \\"[password 1]\\"}',
+        ),
         ("redis-cli -h db -a low-tide ping", "redis-cli -h db -a [password 1] ping"),
         ('{"user": "ada", "pass": "Zq83hfkw"}', '{"user": "ada", "pass": "[password 1]"}'),
         ("<password>low-tide</password>", "<password>[password 1]</password>"),
@@ -88,6 +96,8 @@ def test_a_secret_is_masked_by_its_shape_or_its_place(text: str, masked: str) ->
         "--hash=sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
         "postgresql://USER@HOST/DATABASE",
+        'TOKEN = r"(?P<number>[0-9]+)|(?P<name>[a-z_]\\w*)|(?P<sign>[=(+*&^%$#@!])"',
+        "the private key is checked against block 0x60b3514160b35141",
     ],
 )
 def test_code_and_prose_are_left_alone(text: str) -> None:
@@ -188,6 +198,15 @@ def test_the_end_of_a_private_key_that_was_cut_off_is_masked() -> None:
     assert Redactor().text(text) == "...\n[private-key 1]\nafter"
     begun = "-----BEGIN PRIVATE KEY-----\n" + "\n".join(KEY_LINES) + "\n\nnothing more"
     assert Redactor().text(begun) == "[private-key 1]\n\nnothing more"
+
+
+@pytest.mark.parametrize("number", ["{:>6}\t", "{:>6}→", "{}: ", "{:05}| "])
+def test_the_beginning_of_a_private_key_is_masked_in_a_listing_with_numbers(number: str) -> None:
+    lines = ["-----BEGIN PRIVATE KEY-----", *KEY_LINES]
+    listing = "".join(f"{number.format(nth)}{line}\n" for nth, line in enumerate(lines, 1))
+    redactor = Redactor([])
+    masked = redactor.text(listing, "output")
+    assert [line for line in KEY_LINES if line in masked] == []
 
 
 def test_a_report_counts_kinds_and_places_and_holds_no_secret() -> None:

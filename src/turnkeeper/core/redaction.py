@@ -40,7 +40,7 @@ DOUBTFUL_MAX: Final = 50
 ENV_FILE: Final = re.compile(r"(?:^|[/\\\s\"'=])\.env(?:\.[\w.-]+)?(?![\w-])")
 """A name of an ``.env`` file in the input of a tool."""
 _ENV_LINE: Final = re.compile(
-    r"^([+-]?[ \t]*(?:\d+[:|\t][ \t]*)?(?:export[ \t]+)?[A-Za-z_]\w*[ \t]*=[ \t]*)([^\s#][^\r\n]*)$", re.M
+    r"^([+-]?[ \t]*(?:\d+[:|→\t][ \t]*)?(?:export[ \t]+)?[A-Za-z_]\w*[ \t]*=[ \t]*)([^\s#][^\r\n]*)$", re.M
 )
 _OTHER_HOME: Final = re.compile(r"(?P<before>/home/|/Users/|[A-Za-z]:\\+Users\\+)(?P<v>[A-Za-z0-9][\w.@-]{0,62})")
 _COMMON_HOMES: Final = frozenset(

@@ -15,7 +15,7 @@ _PASSWORD_NAME: Final = (
     r"|(?:(?<![a-z])|(?<=\\[nrt]))(?:ssh|db|pg|smtp)?(?:pass|pwd?|psk))"
 )
 _PASSWORD: Final = re.compile(
-    rf"{_PASSWORD_NAME}(?:_?\d{{1,2}})?(?: is| was| for \S{{1,40}})?{OPEN}\]?"
+    rf"{_PASSWORD_NAME}(?:_?\d{{1,2}})?(?: is| was| for (?:key )?\S{{1,80}}?)?{OPEN}\]?"
     rf"[ \t]{{0,24}}(?P<sign>=>|:=|=(?!=)|:(?!:))(?P<gap>[ \t]{{0,24}})"
 )
 _QUOTED: Final = re.compile(r"[bru]?\\*([\"'`])(?P<v>[^\"'`\n\\]{4,300})\\*\1")
@@ -41,7 +41,7 @@ _VARIABLE: Final = re.compile(
     r"(?:KEY|TOKEN|SECRET|PASS|PASSWORD|PASSWD|PASSPHRASE|PWD|PAT|CREDENTIALS?|DSN)=[\"']?(?P<v>[^\s\"'$]{4,})"
 )
 _BEFORE_VARIABLE: Final = re.compile(
-    r"(?:\S{1,120}:\d+:|\s*Line \d+:|\d{4}-\S+)?[+\->|. \t]*(?:\d+[:|\t ]+)?[+\- \t]*"
+    r"(?:\S{1,120}:\d+:|\s*Line \d+:|\d{4}-\S+)?[+\->|. \t]*(?:\d+[:|→\t ]+)?[+\- \t]*"
     r"(?:(?:export|ENV|ARG|set|setx|declare -x|env) )?[A-Z0-9_]*"
 )
 _CALL: Final = re.compile(r"[A-Za-z_.]+(?:\(|$)|/")

@@ -8,6 +8,7 @@ from turnkeeper.text.shape import (
     API_KEY,
     OPEN,
     PASSWORD,
+    PRIVATE_KEY,
     TOKEN,
     URL_LOGIN,
     Shape,
@@ -87,6 +88,12 @@ NEAR: Final = (
         _is_key,
     ),
     after(
+        "private~key private_key privatekey",
+        r"private[ _]?key[^\n]{0,40}?(?<![0-9a-z])(?P<v>(?:0x)?[0-9a-f]{64})(?![0-9a-z])",
+        PRIVATE_KEY,
+        bool,
+    ),
+    after(
         "login: credentials: credential: user/pass",
         r"[a-z/]{3,14}(?: is|:) \S{1,40}?(?:[/:]| / )(?P<v>[^\s/:\"'`<>]{4,60})(?=\s|$|[\"'`<,;])",
         PASSWORD,
@@ -130,7 +137,7 @@ COMMANDS: Final = (
     after("sshpass", rf"sshpass\s+-p\s*{_ARGUMENT}", PASSWORD, bool),
     after("mysql mariadb", r"[a-z]{4,12}\b[^\n]{0,500}?\s-p[\"']?(?P<v>[^\s\"'$]{4,})", PASSWORD, is_chosen),
     after("login mongo twine", rf"[a-z]{{3,12}}\b[^\n]{{0,300}}?\s-p[= ]?{_ARGUMENT}", PASSWORD, is_chosen),
-    after("login~", r"login\s+\S{1,200}\s+password\s+(?P<v>\S{4,})", PASSWORD, is_chosen),
+    after("login~", r"login\s+\S{1,200}\s+password\s+(?P<v>[^\s\"'\\]{4,})", PASSWORD, is_chosen),
     after("vault~login cargo~login", rf"[a-z]{{3,8}} login\s+{_ARGUMENT}", TOKEN),
     after("ldap", rf"ldap[a-z]{{2,8}}\b[^\n]{{0,300}}?\s-w\s+{_ARGUMENT}", PASSWORD, is_value),
     after("htpasswd~", rf"htpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+{_ARGUMENT}", PASSWORD, is_value),
@@ -260,7 +267,7 @@ PROSE: Final = (
         PASSWORD,
         bool,
     ),
-    after("seed~phrase mnemonic recovery~phrase", rf"[a-z ]{{4,20}}?[:=]?\s*[\"'`]?{_PHRASE}", PASSWORD, bool),
+    after("seed~phrase mnemonic recovery~phrase", rf"[a-z ]{{4,20}}?{OPEN}[:=]?\s*{OPEN}{_PHRASE}", PASSWORD, bool),
     Shape(
         PASSWORD, ("pw ", "pwd "), re.compile(r"(?<![a-z0-9_-])pwd? [\"'`]?(?P<v>[^\s\"'`,;<>()]{6,})", re.I), is_random
     ),

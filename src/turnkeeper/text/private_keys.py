@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from turnkeeper.text.shape import PRIVATE_KEY, Found, Shape, vendor
+from turnkeeper.text.shape import LINE_NUMBER, PRIVATE_KEY, Found, Shape, vendor
 
 _BEGIN: Final = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 _END: Final = r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-_BETWEEN: Final = r"(?:\\[rn]|[\s\"'+,|>#*\-]|\d{1,6}[:|])*+"
+_BETWEEN: Final = rf"(?:\\[rn]|[\s\"'+,|>#*\-]|{LINE_NUMBER})*+"
 _KEY_LINES: Final = rf"(?>(?:{_BETWEEN}[A-Za-z0-9+/=]{{20,}}+)+)"
 """Lines of base64, also with what a diff, a listing or a source text puts around them. Atomic: it never goes back."""
 _END_MARK: Final = re.compile(_END)
-_KEY_LINE: Final = re.compile(r"(?:[\s\"'+,|>#*\-]|\d{1,6}[:|])*+[A-Za-z0-9+/=]{8,}+[\s\"',\\nr+]*")
+_KEY_LINE: Final = re.compile(rf"(?:[\s\"'+,|>#*\-]|{LINE_NUMBER})*+[A-Za-z0-9+/=]{{8,}}+[\s\"',\\nr+]*")
 KEY_CHARS_MAX: Final = 20_000
 """A private key is looked for in so many characters before the mark of its end."""
 

@@ -7,7 +7,7 @@ from typing import Final
 from turnkeeper.text.named_values import named_values, passwords, variables
 from turnkeeper.text.placed_shapes import PGPASS, PLACED_SHAPES
 from turnkeeper.text.private_keys import KEY_SHAPES, keys_without_beginning
-from turnkeeper.text.shape import PASSWORD, Found, entropy
+from turnkeeper.text.shape import LINE_NUMBER, PASSWORD, Found, entropy
 from turnkeeper.text.vendor_shapes import VENDOR_SHAPES, keys_without_prefix
 
 SHAPES: Final = (*KEY_SHAPES, *VENDOR_SHAPES, *PLACED_SHAPES)
@@ -15,7 +15,7 @@ _HINTS: Final = tuple((hint, shape) for shape in SHAPES for hint in shape.hints)
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BREAK: Final = re.compile(
-    r"(?<=[A-Za-z0-9+/_=.-]{2})\r?\n(?:[ \t]*\d{1,6}[|:][ \t]?|[+>|-][ \t]?)?"
+    rf"(?<=[A-Za-z0-9+/_=.-]{{2}})\r?\n(?:[ \t]*{LINE_NUMBER}[ \t]?|[+>|-][ \t]?)?"
     r"(?P<rest>(?=[A-Za-z+/_=.-]{0,60}[0-9+/_=]|[a-z]{0,30}[A-Z])[A-Za-z0-9+/_=.~-]{3,400}+)(?![ \t]*[=(])"
 )
 """A line break after a word, and a next line that begins with something else than a plain word."""

@@ -12,12 +12,16 @@ API_KEY, TOKEN, PASSWORD, PRIVATE_KEY, URL_LOGIN = "api-key", "token", "password
 
 OPEN: Final = r"\\*[\"'`]?"
 """A quote that may stand there, also escaped, as in JSON within JSON."""
+LINE_NUMBER: Final = r"\d{1,6}(?:[:|→]|\t)"
+"""The number that a listing puts before a line: of grep, of our `read`, of `cat -n`, of Claude Code."""
 WORD_BEGINS: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """A word begins here, also after an escaped line break."""
 
 _NO_PASSWORD: Final = re.compile(
     r"[A-Za-z]+|[a-z][a-z_.:/-]*|[A-Z][A-Z_-]*|[\w.]*\.[a-z_]+|.*(?:\{.*\}|<.*>|\(.*\)).*", re.S
 )
+_GENERATED: Final = re.compile(r"(?=.*\d)(?=(?:.*[!@#$%^&*(=+)]){4})[\w!@#$%^&*(=+)-]{32,}")
+"""Long passwords as generators draw them, with brackets too. A pattern or a call has other signs as well."""
 _CODE: Final = re.compile(r".*(?:[{}<>()|]|\$\w|%[sd]\b|::).*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[\w-]*_[\w-]*_?", re.S)
 _LOWER_RUN: Final = re.compile("[a-z]+")
 _TYPE_NAMES: Final = (
@@ -87,6 +91,8 @@ def is_password(value: str) -> bool:
     """Whether a quoted value below a secret name is one. Names of settings and sentences are none."""
     if is_placeholder(value) or any(map(str.isspace, value)):
         return False
+    if _GENERATED.fullmatch(value) is not None and is_random(value):
+        return True
     return _NO_PASSWORD.fullmatch(value) is None or (value.isalpha() and len(value) >= 16 and is_random(value))
 
 
