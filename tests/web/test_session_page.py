@@ -63,6 +63,7 @@ def test_after_a_refusal_the_next_prompt_is_answered(tab: Tab, served: Served, p
     tab.shows("Waiting for you")
     tab.click(".ask button", "Refuse")
     tab.until("document.querySelector('.state').innerText.includes('Resting')")
+    tab.until("document.querySelector('.call-error .bad')?.innerText === 'refused'")
     prompt(tab, "[[text Said after all.]]")
     says(tab, "Said after all.")
 

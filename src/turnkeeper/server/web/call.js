@@ -35,8 +35,12 @@ function result({ tool, state }) {
   return "";
 }
 
+/** What the server records of a call that the user refused begins so. */
+const REFUSED = "The user rejected this call";
+
 function word(state, isAsked) {
   if (isAsked) return "waiting for you";
+  if (state.status === "error" && String(state.error).startsWith(REFUSED)) return "refused";
   if (state.status === "error") return state.metadata?.interrupted ? "outcome unknown" : "failed";
   if (state.status === "running") return "running";
   return state.status === "pending" ? "waits" : "";
