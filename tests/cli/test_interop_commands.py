@@ -83,6 +83,12 @@ def test_an_export_without_an_id_is_of_the_newest_root(data: Path, family: Famil
     assert answer.err == f"Exporting {family.root.id}  Wind over the bay\n"
 
 
+def test_a_page_is_written_to_standard_output(data: Path, family: Family) -> None:
+    page = tk(data, "export", family.root.id, "--html", "-")
+    assert (page.code, page.err) == (0, "")
+    assert page.out.startswith("<!doctype html>")
+
+
 def test_a_sanitized_export_says_nothing_that_was_said(data: Path, family: Family) -> None:
     assert "knots" in tk(data, "session", "export", family.root.id).out
     assert "knots" not in tk(data, "session", "export", family.root.id, "--sanitize").out

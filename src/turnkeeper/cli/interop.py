@@ -57,7 +57,11 @@ async def export(
     redact: Annotated[bool, Parameter(help="Mask keys, passwords, paths and names in the text.")] = False,
     html: Annotated[
         str | None,
-        Parameter(metavar="FILE", help="Write one page for people, with secrets masked; - is standard output."),
+        Parameter(
+            metavar="FILE",
+            help="Write one page for people, with secrets masked; - is standard output.",
+            allow_leading_hyphen=True,
+        ),
     ] = None,
     raw: Annotated[bool, Parameter(help="With --html: mask nothing.")] = False,
     options: Options,
