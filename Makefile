@@ -54,8 +54,8 @@ run: $(STAMP) ## Run the main job: two prompts in a scratch copy of sample/, wit
 tour: $(STAMP) ## A tour through a scratch store: sessions made, forked, searched, damaged and diagnosed.
 	$(BIN)/python scripts/tour.py
 
-images: $(STAMP) browser ## Take the pictures of the web page for the documents anew.
-	$(BIN)/python scripts/record_web.py
+images: $(STAMP) browser ## Take the pictures of the web page and of the terminal for the documents anew.
+	for what in web screen chat run undo; do $(BIN)/python scripts/record_$$what.py || exit 1; done
 
 lock: ## Resolve requirements.lock anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --no-header --group dev pyproject.toml -o requirements.lock

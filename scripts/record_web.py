@@ -156,6 +156,10 @@ def take(browser: Browser, served: Served, session: str) -> None:
     tab.shows("What the model is shown")
     tab.shows("Epochs".upper())
     picture(tab, "context")
+    tab.click("button", "Compare with the log")
+    tab.until("document.querySelectorAll('.compare tbody tr').length > 3")
+    picture(tab, "compare")
+    tab.press("Escape")
     turns = get(f"{served.url}/tk/session/{session}/timeline").json()["turns"]
     tab.go(f"{page}?at={turns[len(turns) // 2]['end']}")
     tab.shows("As of event")
