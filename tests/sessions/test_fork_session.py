@@ -13,7 +13,7 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import CompactionPart, ToolPart
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Invalid, NotFound
-from turnkeeper.model.session import ZERO_TOKENS, Origin, Session
+from turnkeeper.model.session import ZERO_TOKENS, Origin, Revert, Session
 from turnkeeper.model.todo import Todo
 from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_turn, a_user, every_event
 
@@ -76,6 +76,27 @@ async def test_a_fork_ends_before_the_message_it_names(tk: Turnkeeper) -> None:
     assert len(await history(tk, forked.id)) == 2
     assert forked.origin == Origin(session_id=SOURCE, message_id="msg_u2_source")
     assert await history(tk, (await tk.fork(SOURCE, message_id="msg_u1_source")).id) == []
+
+
+@pytest.mark.parametrize(
+    ("revert", "messages", "parts_of_the_last"),
+    [
+        (Revert(message_id="msg_u2_source"), 2, 4),
+        (Revert(message_id="msg_u2_source", keeps_message=True), 3, 1),
+        (Revert(message_id="msg_a2_source", part_id="prt_2_source_d"), 4, 2),
+        (Revert(message_id="msg_gone"), 5, 1),
+    ],
+)
+async def test_a_fork_has_nothing_that_is_undone(
+    tk: Turnkeeper, revert: Revert, messages: int, parts_of_the_last: int
+) -> None:
+    await a_history(tk)
+    await tk.store.journal.append(SOURCE, e.RevertStaged(revert=revert))
+    forked = await tk.fork(SOURCE)
+    copied = await history(tk, forked.id)
+    assert (len(copied), len(copied[-1].parts)) == (messages, parts_of_the_last)
+    assert forked.revert is None
+    assert len(await history(tk, (await tk.fork(SOURCE, message_id="msg_z")).id)) == 4, "asked for by its name"
 
 
 async def test_a_fork_is_a_root_that_knows_where_it_comes_from(tk: Turnkeeper) -> None:

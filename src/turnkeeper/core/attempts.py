@@ -99,7 +99,8 @@ class Attempts:
         if usage is None or usage == self._counted:
             return []
         is_over = scribe.finish is not None or scribe.failure is not None
-        if not scribe.has_begun_tools if is_over else now - self._counted_at < USAGE_MS:
+        is_due = scribe.has_begun_tools if is_over else now - self._counted_at >= USAGE_MS
+        if not is_due:
             return []
         self._counted, self._counted_at = usage, now
         row = self._priced(usage)

@@ -1,16 +1,19 @@
 """Fork a session: create a session with a copy of the history, in one transaction."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext, suppress
 from typing import Final
 
 from turnkeeper.core.fork import Copier
+from turnkeeper.core.history_trees import in_force
 from turnkeeper.core.titles import base_of_fork, fork_title, number_of_fork
 from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import InstructionDiscovered, MessageRecorded, PartsQuarantined, TodosSet
 from turnkeeper.model.message import UNKNOWN_MODEL, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
-from turnkeeper.model.session import NO_VARIANT, ZERO_TOKENS, Origin, Session, SessionModel, SessionTime
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.session import NO_VARIANT, ZERO_TOKENS, Origin, Revert, Session, SessionModel, SessionTime
 from turnkeeper.model.version import __version__
 from turnkeeper.sessions.create import check_directory, remember_project
 from turnkeeper.sessions.past import past
@@ -32,9 +35,10 @@ async def fork(
 ) -> Session:
     """Copy a history, or the messages before ``message_id``, into a new session. Raises NotFound for either id.
 
-    With ``at``, the history is copied as it was after that event. The copy has no cost: the ledger of the source has
-    it. The copy keeps the agent, the model and the permission rules of the history, the discovered instruction files,
-    and the quarantine of rejected parts; a copy of the whole history keeps the todos, too.
+    Without ``message_id``, what a pending revert sets aside is not copied: its files are undone. With ``at``, the
+    history is copied as it was after that event. The copy has no cost: the ledger of the source has it. The copy keeps
+    the agent, the model and the permission rules of the history, the discovered instruction files, and the quarantine
+    of rejected parts; a copy of the whole history keeps the todos, too.
     """
     then = await past(store, session_id, at) if at is not None else None
     view = then.view if then is not None else await store.journal.view(session_id)
@@ -42,13 +46,18 @@ async def fork(
     if place is not None:
         check_directory(place)
     source = view.session
-    cut = await queries.message(session_id, message_id) if message_id is not None else None
+    end = Revert(message_id=message_id) if message_id is not None else source.revert
+    cut: MessageWithParts | None = None
+    if end is not None:
+        # The message of an imported session's revert may be missing.
+        with suppress(NotFound) if message_id is None else nullcontext():
+            cut = await queries.message(session_id, end.message_id)
     new_id = store.mint.session_id()
     mint = store.mint
     ids = _ids(mint, "msg").__next__, _ids(mint, "prt").__next__
     copier = Copier(new_id, *ids, frozenset(view.quarantined), now=source.time.updated)
     met = await _met(store, view, cut)
-    copied = await _copies(queries, copier, session_id, message_id, met)
+    copied = await _copies(queries, copier, session_id, end, met)
     moved = place is not None and str(place.directory) != source.directory
     found = [event for event in met if isinstance(event, InstructionDiscovered)] if not moved else []
     agent, model = _speaker(source, copied, is_whole=cut is None)
@@ -105,10 +114,10 @@ async def _copies(
     queries: Queries,
     copier: Copier,
     session_id: str,
-    message_id: str | None,
+    end: Revert | None,
     met: Iterable[InstructionDiscovered | PartsQuarantined],
 ) -> list[MessageRecorded | PartsQuarantined]:
-    """The copies of the messages before ``message_id``, in the order of the history.
+    """The copies of the messages before ``end``, in the order of the history.
 
     A quarantine follows its message. After the newest message it would be taken for the result of a failed turn.
     """
@@ -118,12 +127,14 @@ async def _copies(
             quarantines.setdefault(event.message_id, []).append(event)
     copied: list[MessageRecorded | PartsQuarantined] = []
     async for messages in queries.walk(session_id, with_marks=True):
-        for message in messages:
-            if message.info.id == message_id:
+        for message in in_force(messages, end):
+            is_last = end is not None and message.info.id == end.message_id
+            if message.parts or not is_last:
+                copied.append(copier.copy(message.info, message.parts))
+                for event in quarantines.get(message.info.id, ()):
+                    copied += copier.quarantine(event)
+            if is_last:
                 return copied
-            copied.append(copier.copy(message.info, message.parts))
-            for event in quarantines.get(message.info.id, ()):
-                copied += copier.quarantine(event)
     return copied
 
 
