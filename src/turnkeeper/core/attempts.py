@@ -15,7 +15,7 @@ from turnkeeper.core.file_changes import TurnFiles
 from turnkeeper.core.limits import RETRIES_MAX, USAGE_MS
 from turnkeeper.core.next_action import STRUCTURED_TOOL
 from turnkeeper.core.retry import retryable
-from turnkeeper.core.transcribe import Scribe
+from turnkeeper.core.transcribe import Scribe, ScribeOutput
 from turnkeeper.core.turn_ends import Ending, answered, close_turn, suspend_turn
 from turnkeeper.core.usage import add_costs, bill
 from turnkeeper.core.view import SessionView
@@ -34,7 +34,7 @@ from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import RetryPart, StepStartPart
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.session import ZERO_TOKENS, Tokens
-from turnkeeper.model.stream import Usage
+from turnkeeper.model.stream import StreamEvent, Usage
 from turnkeeper.model.value import Json, Value
 
 
@@ -85,10 +85,21 @@ class Attempts:
         self.scribe = self._new_scribe()
 
     def may_wait(self, held: Iterable[Event]) -> bool:
-        """Whether the append of these events may be delayed: until the first text of an answer, or until its end."""
+        """Whether the append of these events may be delayed: until the first text of an answer, or until its end.
+
+        Token counts may, too: they were tried at once, and are still held if the disk is full.
+        """
         if self.scribe.finish is not None and not self.scribe.has_begun_tools:
             return True
-        return all(isinstance(one, PartRecorded) and isinstance(one.part, StepStartPart) for one in held)
+        return all(
+            isinstance(one, MessageRecorded) or (isinstance(one, PartRecorded) and isinstance(one.part, StepStartPart))
+            for one in held
+        )
+
+    def feed(self, batch: Iterable[StreamEvent], now: int) -> list[ScribeOutput]:
+        """What the Scribe says of a batch, with newly counted tokens. Counts alone are left to ``newly_counted``."""
+        said = self.scribe.feed(batch, now)
+        return [*said, *self.newly_counted(now)] if said else []
 
     def newly_counted(self, now: int) -> list[Event]:
         """The message with the newest token counts of the provider, so that a killed process leaves them on record.

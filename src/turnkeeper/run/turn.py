@@ -146,8 +146,7 @@ class Turn:
                     await self._write(lambda: self._attempts.scribe.close(self._now()))
                     self._is_read = True
                 finally:
-                    if is_ticking:
-                        ticker.cancel()
+                    ticker.cancel()
         except BaseExceptionGroup as group:
             raise first_error(group) from group
         if calls.cancel_scope.cancel_called:
@@ -159,7 +158,11 @@ class Turn:
         for event in batch:
             if isinstance(event, ToolInputStart):
                 self._settlement.expect(event.name)
-        await self._write(lambda: [*attempts.scribe.feed(batch, self._now()), *attempts.newly_counted(self._now())])
+        await self._write(lambda: attempts.feed(batch, self._now()))
+        if counted := attempts.newly_counted(self._now()):
+            self._writer.hold(*counted)
+            with suppress(StoreUnavailable):  # They stay held: a call that runs is not stopped for them.
+                await self._writer.flush(at="record")
         for call in attempts.scribe.calls():
             self._open_calls += 1
             calls.start_soon(self._run, call, name=f"{call.tool} {call.call_id}")
@@ -209,15 +212,13 @@ class Turn:
 
     async def _hold(self, event: Event) -> None:
         """Hold an event of the Scribe: a text that has ended as plugins change it."""
-        match event:
-            case PartRecorded(part=TextPart(time=Span(end=int())) as part) if self._plugins.has(TEXT_COMPLETE.name):
-                try:
+        try:
+            match event:
+                case PartRecorded(part=TextPart(time=Span(end=int())) as part) if self._plugins.has(TEXT_COMPLETE.name):
                     event = PartRecorded(part=await self._completed(part))
-                finally:
-                    # If it is stopped meanwhile, the text is recorded as it is: the Scribe says it only once.
-                    self._writer.hold(event)
-            case _:
-                self._writer.hold(event)
+        finally:
+            # If it is stopped meanwhile, the text is recorded as it is: the Scribe says it only once.
+            self._writer.hold(event)
 
     async def _completed(self, part: TextPart) -> TextPart:
         asked = TextCompleteInput(session_id=part.session_id, message_id=part.message_id, part_id=part.id)
