@@ -3,14 +3,14 @@
 import inspect
 from collections.abc import Callable
 from types import UnionType
-from typing import get_args
+from typing import Literal, get_args, get_origin
 
 import msgspec
 
 import turnkeeper
 import turnkeeper.testing
 from reference_pages.wording import plainly, said, signature, words
-from turnkeeper.api import Turnkeeper
+from turnkeeper.api import Turnkeeper, named_types
 from turnkeeper.client import Client
 from turnkeeper.client.records import Records
 from turnkeeper.model.failure import Failure
@@ -84,6 +84,16 @@ messages, parts and failures.
 """
 
 
+SMALLER_VALUES = """
+## Values in brief
+
+What the signatures and values above name besides.
+
+| Class | Has | Meaning |
+|---|---|---|
+"""
+
+
 NOTIFICATIONS_OF_PYTHON = """
 ## Notifications
 
@@ -149,7 +159,14 @@ This page is written by `scripts/reference.py` from `src/turnkeeper/client`.
 SHOWN_IN_SHAPES = (*get_args(Message), *get_args(Part), *get_args(Failure), Session, Todo)
 
 
-ALIASES = {"AnyTool": "A tool with arguments of any type, as `tool` makes it."}
+ALIASES = {
+    "AnyTool": "A tool with arguments of any type, as `tool` makes it.",
+    "DamagedNames": "A `list[str]` that the names of sessions are added to which cannot be read.",
+    "Failed": "A mapping that sessions are added to which could not be closed, with the reason.",
+    "Function": "Any callable that `tool` makes a tool of.",
+    "JsonObject": "`Mapping[str, object]`, as JSON has it.",
+    "ProgressReport": "A callable that is told how far the work is: `(done, total, what)`.",
+}
 
 
 def python_page() -> str:
@@ -158,8 +175,9 @@ def python_page() -> str:
     kinds = [kind for kind in reversed(Turnkeeper.__mro__) if kind.__module__.startswith("turnkeeper.api.")]
     notifications = {name: one for name, one in public.items() if one in KINDS.values()}
     values = {name: one for name, one in public.items() if is_value(one) and name not in notifications}
+    brief = {name: values.pop(name) for name in named_types.__all__ if name in values}
     functions = {name: one for name, one in public.items() if inspect.isfunction(one)}
-    shown = {*functions, *values, *notifications}
+    shown = {*functions, *values, *brief, *notifications}
     others = {name: one for name, one in public.items() if name not in shown}
     return (
         PYTHON
@@ -169,6 +187,8 @@ def python_page() -> str:
         + VALUES
         + "".join(value(name, one) for name, one in values.items())
         + reader(PastSession)
+        + SMALLER_VALUES
+        + "".join(brief_row(name, one) for name, one in brief.items())
         + NOTIFICATIONS_OF_PYTHON
         + "".join(notification_row(one) for one in notifications.values())
         + OTHER_NAMES
@@ -200,12 +220,20 @@ def notification_row(kind: type) -> str:
     return f"| `{kind.__name__}` | {', '.join(f'`{name}`' for name in own) or 'nothing more'} | {said(kind)} |\n"
 
 
+def brief_row(name: str, kind: type) -> str:
+    """The line of a value that is named by others."""
+    fields = ", ".join(f"`{field.name}`" for field in msgspec.structs.fields(kind))
+    return f"| `{name}` | {fields or 'nothing'} | {meaning(name, kind)} |\n"
+
+
 def meaning(name: str, thing: object) -> str:
     """One line about a name that has no section."""
     if isinstance(thing, type):
         return said(thing).partition(". ")[0].rstrip(".").replace("|", "\\|") + "."
     if isinstance(thing, UnionType):
         return "One of " + ", ".join(f"`{public_name(one)}`" for one in get_args(thing)) + "."
+    if get_origin(thing) is Literal:
+        return "One of " + ", ".join(f"`'{word}'`" for word in get_args(thing)) + "."
     return ALIASES[name]
 
 

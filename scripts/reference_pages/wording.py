@@ -44,7 +44,8 @@ def words(hint: object) -> str:
 
 def plainly(text: str) -> str:
     """A signature without modules in front of types, and without quotes around those that are imported late."""
-    unquoted = re.sub(r"(?<=: |> )'([^']+)'", r"\1", text)
+    unquoted = re.sub(r"\*<class '([^']+)'>", r"Unpack[\1]", text)  # So Python shows the keywords of a TypedDict.
+    unquoted = re.sub(r"(?<=: |> )'([^']+)'", r"\1", unquoted)
     return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z_a-z])", "", unquoted)
 
 

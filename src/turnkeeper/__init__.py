@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from turnkeeper.api.agent import Agent as Agent
     from turnkeeper.api.blocking import BlockingTurnkeeper as BlockingTurnkeeper
+    from turnkeeper.api.named_types import *  # noqa: F403  # A test compares them with the table below.
     from turnkeeper.api.streamed_answer import StreamedAnswer as StreamedAnswer
     from turnkeeper.api.turnkeeper import Turnkeeper as Turnkeeper
+    from turnkeeper.app import AskOptions as AskOptions
+    from turnkeeper.app import OpenOptions as OpenOptions
     from turnkeeper.app import ask as ask
     from turnkeeper.app import ask_sync as ask_sync
     from turnkeeper.bus import Overflow as Overflow
@@ -145,7 +148,7 @@ if TYPE_CHECKING:
     from turnkeeper.store.engine import StoreDamaged as StoreDamaged
     from turnkeeper.store.engine import StoreFull as StoreFull
     from turnkeeper.store.engine import StoreUnavailable as StoreUnavailable
-    from turnkeeper.tools.custom import Function
+    from turnkeeper.tools.custom import Function as Function
     from turnkeeper.tools.custom import tool as tool
     from turnkeeper.tools.tool import AnyTool as AnyTool
     from turnkeeper.tools.tool import Attachment as Attachment
@@ -157,9 +160,22 @@ _PLACES = {
     "msgspec": "Meta Struct",
     "turnkeeper.api.agent": "Agent",
     "turnkeeper.api.blocking": "BlockingTurnkeeper",
+    "turnkeeper.api.named_types": (
+        "Absence AgentPart AskPermission AskQuestions CacheTokens ClusterReport CompactionPart Confinement "
+        "ContextDiff ContextReport DamagedNames Delegation Diagnosis Endpoint ExportLayout Failed FieldDiff File "
+        "FileSource Finish FinishStep ForeignPart HandOver Hooks HostLabels ImportReport Jobs JsonObject "
+        "JsonSchemaFormat LedgerRow Left Limits Listener McpInstructions Mention MessageDiff ModelInfo ModelName "
+        "Owner Pace PatchPart PermissionAnswer ProgramName Progress ProgressReport ProjectPlace ReasoningDelta "
+        "ReasoningEnd ReasoningStart Recall RecallHit RecallPage Recorded Recovery RedactionReport Registration "
+        "ResourceSource RetryPart RulesDiff RunningTime SearchHit SessionModel SettledTime ShareLink "
+        "ShareSettings SharedSession Skill SnapshotPart Span Start StartStep StepFinishPart StepStartPart "
+        "StreamError Subscription SubtaskPart SymbolSource Terms TextDelta TextEnd TextFormat TextStart Tool "
+        "ToolCall ToolDefinition ToolFailed ToolInputDelta ToolInputEnd ToolInputStart ToolResult ToolServices "
+        "Usage UsageCounted WritingCall"
+    ),
     "turnkeeper.api.streamed_answer": "StreamedAnswer",
     "turnkeeper.api.turnkeeper": "Turnkeeper",
-    "turnkeeper.app": "ask ask_sync",
+    "turnkeeper.app": "AskOptions OpenOptions ask ask_sync",
     "turnkeeper.bus": "Overflow",
     "turnkeeper.context.component": "ContextComponent Sampling",
     "turnkeeper.context.custom": "component",
@@ -208,7 +224,7 @@ _PLACES = {
     "turnkeeper.sessions.session_state": "SessionState",
     "turnkeeper.store.damaged": "DamagedDocument",
     "turnkeeper.store.engine": "Engine StoreDamaged StoreFull StoreUnavailable",
-    "turnkeeper.tools.custom": "tool",
+    "turnkeeper.tools.custom": "Function tool",
     "turnkeeper.tools.tool": "AnyTool Attachment ToolContext ToolFailure ToolOutput",
 }
 """Where the public names are, which are loaded when they are asked for. A test compares it with the imports above."""

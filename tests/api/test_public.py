@@ -1,14 +1,21 @@
 """Everything public is in ``turnkeeper``, and importing that loads nothing of it."""
 
 import ast
+import builtins
+import collections.abc
+import contextlib
+import pathlib
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
 
 import turnkeeper
+import turnkeeper.testing
+from turnkeeper.api import named_types
 
 SOURCE = Path(turnkeeper.__file__)
 
@@ -23,6 +30,7 @@ def test_the_table_of_public_names_is_what_the_type_checker_sees() -> None:
         for alias in node.names
         if alias.asname
     }
+    seen |= dict.fromkeys(named_types.__all__, named_types.__name__)
     table = {name: place for place, names in turnkeeper._PLACES.items() for name in names.split()}
     assert table == seen
     assert sorted(turnkeeper.__all__) == sorted([*table, "__version__", "open", "open_sync"])
@@ -38,6 +46,17 @@ def test_every_value_on_the_reference_page_is_public_under_that_name() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/python.md").read_text("utf-8")
     values = page.partition("\n## Values\n")[2].partition("\n## Notifications\n")[0]
     assert set(re.findall(r"^### `(\w+)`$", values, re.MULTILINE)) <= set(turnkeeper.__all__)
+
+
+def test_every_type_that_the_reference_page_names_is_public() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/python.md").read_text("utf-8").partition("\n## Functions\n")[2]
+    signatures = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    cells = [cell for row in re.findall(r"^\|.*\|$", page, re.MULTILINE) for cell in re.findall(r"`([^`]+)`", row)]
+    texts = [re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "", text) for text in (*signatures, *cells)]  # Without strings.
+    named = {name for text in texts for name in re.findall(r"\b[A-Z]\w+\b(?!\.)", text)}  # Without file names.
+    known = (turnkeeper, turnkeeper.testing, builtins, typing, collections.abc, contextlib, pathlib)
+    assert {"LedgerRow", "StreamEvent", "OpenOptions", "Path"} <= named
+    assert not sorted(name for name in named if not any(hasattr(module, name) for module in known))
 
 
 def test_a_misspelt_name_is_an_error_for_the_type_checker_too() -> None:

@@ -3,18 +3,31 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from turnkeeper.core.live_checks import CheckResult as CheckResult
     from turnkeeper.providers.script import Gate as Gate
     from turnkeeper.providers.script import Script as Script
+    from turnkeeper.providers.script import ScriptedAnswer as ScriptedAnswer
     from turnkeeper.providers.scripted import Scripted as Scripted
     from turnkeeper.testing.live_recording import replay_check as replay_check
     from turnkeeper.testing.recording import RecordingChanged as RecordingChanged
     from turnkeeper.testing.recording import recorded as recorded
     from turnkeeper.testing.server import ScriptedServer as ScriptedServer
 
-__all__ = ["Gate", "RecordingChanged", "Script", "Scripted", "ScriptedServer", "recorded", "replay_check"]
+__all__ = [
+    "CheckResult",
+    "Gate",
+    "RecordingChanged",
+    "Script",
+    "Scripted",
+    "ScriptedAnswer",
+    "ScriptedServer",
+    "recorded",
+    "replay_check",
+]
 
 _PLACES = {
-    "providers.script": ("Gate", "Script"),
+    "core.live_checks": ("CheckResult",),
+    "providers.script": ("Gate", "Script", "ScriptedAnswer"),
     "providers.scripted": ("Scripted",),
     "testing.live_recording": ("replay_check",),
     "testing.recording": ("RecordingChanged", "recorded"),
