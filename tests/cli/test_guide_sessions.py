@@ -24,7 +24,7 @@ def commands(tmp_path: Path) -> Path:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("guide", "sessions"), [("agents", 3), ("commands", 3), ("skills", 1)])
+@pytest.mark.parametrize(("guide", "sessions"), [("agents", 3), ("commands", 4), ("skills", 1)])
 def test_the_sessions_of_the_guide_print_what_it_says(shop: Shop, commands: Path, guide: str, sessions: int) -> None:
     environ = shop.environ()
     environ["PATH"] = f"{commands}:{environ['PATH']}"
