@@ -188,6 +188,20 @@ async def test_a_prompt_with_an_id_is_asked_once(opened: Any) -> None:
             await tk.ask("Tide?", id="the wind")
 
 
+@pytest.mark.parametrize("id", ["", " \n", "msg_", "msg_a/b"])
+async def test_an_id_that_names_no_prompt_is_refused_before_a_session_is_made(id: str, opened: Any) -> None:
+    model = Scripted().says("Hm.").forever()
+    prompt = turnkeeper.Prompt(message_id=id, parts=(turnkeeper.TextInput(text="Wind?"),))
+    async with opened(model) as tk:
+        for asked, key in (("Wind?", id), (prompt, None)):
+            with pytest.raises(Invalid, match=r"the id of the prompt is empty|is not a message id"):
+                await tk.ask(asked, id=key)
+        with pytest.raises(Invalid):
+            await anext(tk.stream("Wind?", id=id))
+        assert (await tk.list()).items == ()
+    assert model.requests == []
+
+
 async def test_one_id_in_two_sessions_names_two_prompts(opened: Any) -> None:
     async with opened(Scripted().says("One.").then().says("Two.")) as tk:
         sessions = [await tk.create(), await tk.create()]

@@ -31,6 +31,10 @@ class AskedQuestion:
         given = Prompt(parts=(TextInput(text=prompt),)) if isinstance(prompt, str) else prompt
         self._output = OutputType(output_type) if output_type is not None else None
         self.key = id if id is not None else given.message_id
+        if self.key is not None:
+            from turnkeeper.sessions.ask import check_key
+
+            check_key(self.key)
         changes: dict[str, object] = {"no_reply": False}
         if agent is not None:
             changes["agent"] = agent
@@ -41,7 +45,7 @@ class AskedQuestion:
         if self._output is not None:
             changes["format"] = JsonSchemaFormat(schema=self._output.schema)
         self._prompt = given.but(**changes)
-        check_content(self._prompt)  # Here, too: a session would be made for it.
+        check_content(self._prompt)  # Here, too, like the id: a session would be made for it.
 
     def prompt(self, session_id: str) -> Prompt:
         """The prompt as it is sent in a session."""

@@ -8,7 +8,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import Prompt, Receipt
-from turnkeeper.model.refusal import Conflict
+from turnkeeper.model.refusal import Conflict, Invalid
 from turnkeeper.model.status import Idle
 from turnkeeper.run.coordinator import Outcome
 from turnkeeper.run.runtime import Runtime
@@ -37,6 +37,14 @@ def derived_session_id(directory: str, key: str) -> str:
 def derived_prompt_id(session_id: str, key: str) -> str:
     """The message id of a prompt with this key in a session. A key that is a message id is used as it is."""
     return key if key.startswith(MESSAGE_PREFIX) else f"{MESSAGE_PREFIX}{_digest(session_id, key)}"
+
+
+def check_key(key: str) -> None:
+    """Raise Invalid if a key cannot name a prompt."""
+    if not key.strip():
+        raise Invalid("the id of the prompt is empty; give it a name of its own, or leave the id out")
+    if key.startswith(MESSAGE_PREFIX):
+        prompting.checked_id(key)
 
 
 async def send(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Sent:

@@ -242,10 +242,13 @@ def digest_of(prompt: Prompt) -> str:
 
 def message_id_of(store: Store, prompt: Prompt) -> str:
     """The id that the caller gave, checked, or a new one."""
-    if prompt.message_id is None:
-        return store.mint.message_id()
+    return store.mint.message_id() if prompt.message_id is None else checked_id(prompt.message_id)
+
+
+def checked_id(message_id: str) -> str:
+    """The id of a message that a caller gave. Raises Invalid."""
     try:
-        return check("message", prompt.message_id)
+        return check("message", message_id)
     except ValueError as error:
         raise Invalid(str(error)) from error
 
