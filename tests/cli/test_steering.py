@@ -48,6 +48,7 @@ def test_a_busy_session_names_the_process_that_runs_it(shop: Shop) -> None:
     assert (report["owner"]["pid"], report["owner"]["host"]) == (os.getpid(), socket.gethostname())
     listed = tk(shop.data, "session", "status").out
     assert f"{session_id}  busy    process {os.getpid()} on {socket.gethostname()}  At work\n" in listed
+    assert tk(shop.data, "session", "tree", session_id).out.startswith(f"{session_id}  busy  ")
 
 
 def test_a_session_that_will_try_again_says_why(shop: Shop) -> None:
@@ -62,6 +63,8 @@ def test_what_a_dead_process_left_is_shown_with_the_prompts_that_wait(shop: Shop
     assert [(one["delivery"], one["text"]) for one in report["waiting"]] == [("steer", "read README.md")]
     shown = tk(shop.data, "session", "status", session_id).out
     assert "left open; `session resume` continues it" in shown
+    assert tk(shop.data, "session", "tree", session_id).out.startswith(f"{session_id}  left open  ")
+    assert tk(shop.data, "session", "tree", session_id, "--json").json["status"] == "left open"
     assert ", gone" in shown
     assert "Waiting  steer  read README.md" in shown
 

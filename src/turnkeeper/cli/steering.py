@@ -16,6 +16,7 @@ from turnkeeper.cli.output import answer, answer_items, note
 from turnkeeper.cli.reading import undone_words
 from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
 from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, table
+from turnkeeper.cli.status_word import status_word
 from turnkeeper.model.refusal import Busy
 
 if TYPE_CHECKING:
@@ -199,9 +200,9 @@ class _Report(dict[str, object]):
 
         self.session, self.status, self.owner = session, status, owner
         self.is_alive = is_alive(owner) if owner is not None else None
-        self.is_run = is_served or bool(self.is_alive)  # A server closes the turns of dead processes.
         self.waiting = [{"messageID": one.message.id, "delivery": one.delivery, "text": _text(one)} for one in waiting]
         self.asks = [one.request.id for one in asks if one.reply is None]
+        self.word = status_word(status, owner, is_asking=bool(self.asks), is_served=is_served)
         super().__init__(
             sessionID=session.id,
             slug=session.slug,
@@ -254,18 +255,18 @@ def _listed(screen: Screen, reports: "Sequence[_Report]") -> str:
 
 
 def _said(screen: Screen, report: _Report) -> str:
-    from turnkeeper.model.status import Idle, Retrying
+    from turnkeeper.model.status import Retrying
 
-    match report.status:
-        case _ if report.asks:
+    match report.word, report.status:
+        case "waits", _:
             return screen.paint("waits for an answer; `permission list` and `question list` show it", "yellow")
-        case Idle():
-            return "idle"
-        case Retrying(attempt=attempt, message=message) if report.is_run:
+        case "retry", Retrying(attempt=attempt, message=message):
             return screen.paint(f"retry {attempt}: {one_line(message)}", "yellow")
-        case _ if report.is_run:
+        case "left open", _:
+            return screen.paint("left open; `session resume` continues it", "yellow")
+        case "busy", _:
             return screen.paint("busy", "green")
-    return screen.paint("left open; `session resume` continues it", "yellow")
+    return report.word
 
 
 def _owner(report: _Report) -> str:

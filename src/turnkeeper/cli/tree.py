@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from turnkeeper.cli import names
-from turnkeeper.cli.options import Options
+from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer
 from turnkeeper.cli.screen import Screen, cells, money, one_line
+from turnkeeper.cli.status_word import status_word
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -15,16 +16,17 @@ if TYPE_CHECKING:
     from turnkeeper.model.session import Session
 
 TITLE_LEAST = 8
-COLORS = {"busy": "green", "retry": "yellow", "waits": "yellow"}
+COLORS = {"busy": "green", "retry": "yellow", "waits": "yellow", "left open": "yellow"}
 
 
 async def tree(id: names.SessionName, /, *, options: Options) -> None:
     """Draw a session and all its descendants, with status, agent and cost.
 
     The cost of a session with children is shown twice: its own, and the total
-    with all below it. The status is idle, busy, retry, or waits, for one whose
-    call waits for your answer. With --json the answer is {"id", "title",
-    "agent", "status", "cost", "totalCost", "children"}.
+    with all below it. The status is idle, busy, retry, waits, for one whose call
+    waits for your answer, or left open, for one whose process is gone and that
+    `session resume` continues. With --json the answer is {"id", "title", "agent",
+    "status", "cost", "totalCost", "children"}.
 
     For example:
       turnkeeper session tree calm-otter
@@ -40,20 +42,20 @@ async def tree(id: names.SessionName, /, *, options: Options) -> None:
 
 
 async def _statuses(tk: "Turnkeeper | Client", sessions: "Sequence[Session]") -> dict[str, str]:
-    """The statuses of those that are not idle."""
-    from turnkeeper.model.status import Busy, Retrying
-
+    """The word for the status of each."""
+    asking: set[str] = set()
+    for directory in {one.directory for one in sessions}:
+        asking |= {one.session_id for one in await tk.permissions(directory=directory)}
+        asking |= {one.session_id for one in await tk.questions(directory=directory)}
+    store = local_store(tk)
     found: dict[str, str] = {}
     for one in sessions:
-        match await tk.status(one.id):
-            case Busy():
-                found[one.id] = "busy"
-            case Retrying():
-                found[one.id] = "retry"
-    for directory in {one.directory for one in sessions}:
-        asking = [one.session_id for one in await tk.permissions(directory=directory)]
-        asking += [one.session_id for one in await tk.questions(directory=directory)]
-        found.update(dict.fromkeys(asking, "waits"))
+        is_asking = one.id in asking
+        if store is None:
+            found[one.id] = status_word(await tk.status(one.id), None, is_asking=is_asking, is_served=True)
+        else:
+            state = await store.store.queries.state(one.id)
+            found[one.id] = status_word(state.status, state.owner, is_asking=is_asking, is_served=False)
     return found
 
 
