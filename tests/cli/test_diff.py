@@ -109,6 +109,18 @@ def test_a_session_that_changed_nothing_says_so(project: AttemptProject) -> None
     assert shown(project, session_id, "--json").json == {"items": []}
 
 
+def test_a_fork_that_changed_nothing_itself_says_so(project: AttemptProject) -> None:
+    session_id = asyncio.run(project.live([[write("a.txt", LINES)]]))
+    fork = tk(project.data, "session", "fork", session_id, "--json").json["id"]
+    answer = shown(project, fork)
+    said = f"No file was changed since the fork of {session_id}.\n"
+    assert (answer.code, answer.out, answer.err) == (0, "", said)
+    assert shown(project, fork, "--stat").err == said
+    assert shown(project, fork, "--json").json == {"items": []}
+    prompt = tk(project.data, "session", "messages", fork, "--json").json["items"][0]["info"]["id"]
+    assert shown(project, fork, "--message", prompt, "--stat").out.startswith("a.txt")
+
+
 def test_changes_that_are_not_known_are_named(project: AttemptProject) -> None:
     project.git("init", "-q", "nested")
     session_id = asyncio.run(project.live([[bash("echo x > nested/a; echo x > b.txt")]]))

@@ -50,6 +50,8 @@ async def diff(
     "before", "after", "fields", "messages", "context", "permissions", "cost",
     "tokens", "files"}; what does not differ is left out.
 
+    A fork counts its own turns; --message also takes a prompt from before it.
+
     Changes that are not known, for instance because snapshots are off, are named,
     in "notKnown". The exit code is 1 if they are all there is.
 
@@ -75,8 +77,8 @@ async def diff(
         is_patch = not (stat or options.json) and Screen.of(sys.stdout).width is None
         found = await _changes(tk, session_id, message, from_, to, exact=is_patch)
         left = None if from_ is not None or to is not None else await _not_known(tk, session_id, message)
+        empty = await _empty(tk, session_id, left, is_whole=not (message or from_ or to))
     render = stat_lines if stat else patch_lines
-    empty = "No file was changed." if left is None else "No change is known."
     if is_patch and found:  # Bytes for git: of text what is not UTF-8 would be replaced.
         lines = patch_lines(Screen.of(sys.stdout), found)
         write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
@@ -125,6 +127,14 @@ async def _not_known(tk: "Turnkeeper | Client", session_id: str, message: str | 
         return None
     message_id = await names.message(tk, session_id, message) if message is not None else None
     return await store.changes_not_known(session_id, message_id=message_id)
+
+
+async def _empty(tk: "Turnkeeper | Client", session_id: str, left: str | None, *, is_whole: bool) -> str:
+    """What is said if there is no change. A fork counts its own turns, though its history has others."""
+    if left is not None:
+        return "No change is known."
+    origin = (await tk.get(session_id)).origin if is_whole else None  # A server does not tell it.
+    return f"No file was changed since the fork of {origin.session_id}." if origin else "No file was changed."
 
 
 async def _served(tk: "Turnkeeper | Client", session_id: str, message_id: str | None) -> "tuple[FileChange, ...]":
