@@ -2,6 +2,7 @@
 
 import json
 
+from server_process import serving
 from workshop import Shop
 
 
@@ -19,3 +20,17 @@ def test_a_session_is_shared_after_a_look_at_what_is_masked_and_the_link_is_with
     assert withdrawn.stdout == f"Withdrew the link to {session['id']}\n"
     again = shop.process("session", "unshare", session["id"])
     assert (again.returncode, "has no link" in again.stderr) == (1, True)
+
+
+def test_a_link_has_the_address_of_the_server_that_makes_it_and_otherwise_a_hint_tells_how_to_give_one(
+    shop: Shop,
+) -> None:
+    shop.run("hello")
+    [session] = shop.sessions()
+    assumed = shop.process("session", "share", session["id"], "--yes")
+    assert assumed.stdout.startswith("http://127.0.0.1:4096/share/")
+    assert "`session share --server URL` or the setting `share_url`" in " ".join(assumed.stderr.split())
+    with serving(shop) as url:
+        made = shop.process("session", "share", session["id"], "--yes", "--server", url)
+    assert made.stdout.startswith(f"{url}/share/")
+    assert "--server" not in made.stderr

@@ -15,7 +15,7 @@ from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import Confirms, answer, asked, note
 from turnkeeper.cli.progress import waiting
 from turnkeeper.cli.screen import Screen, harmless, plural, show
-from turnkeeper.core.sharing import EXPIRES_S
+from turnkeeper.core.sharing import EXPIRES_S, LOCAL
 from turnkeeper.model.refusal import Forbidden, NotFound
 from turnkeeper.text.duration import parse_duration
 
@@ -182,7 +182,9 @@ def hint(link: "ShareLink") -> str:
     until = (
         "it lasts until it is withdrawn" if link.expires is None else f"it lasts until {Screen().date(link.expires)}"
     )
-    where = "" if "127.0.0.1" not in link.url else " `turnkeeper serve` shows it, on this machine;"
+    where = " `turnkeeper serve` shows it, on this machine;" if "127.0.0.1" in link.url else ""
+    if link.url.startswith(f"{LOCAL}/"):  # Assumed, unless a server made the link.
+        where += " if that listens elsewhere, `session share --server URL` or the setting `share_url` says so;"
     return f"Who has this link can read the session:{where} {until}. `turnkeeper session unshare` withdraws it."
 
 
