@@ -30,7 +30,16 @@ from turnkeeper.model.failure import (
 from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
-from turnkeeper.model.parts import FilePart, Part, ReasoningPart, RetryPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts import (
+    FilePart,
+    ForeignPart,
+    Part,
+    ReasoningPart,
+    RetryPart,
+    StepStartPart,
+    TextPart,
+    ToolPart,
+)
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
@@ -388,6 +397,16 @@ def test_a_pipe_gets_the_text_and_the_sources_go_beside_it(capsys: pytest.Captur
     out, err = capsys.readouterr()
     assert out == "So it is.\n"
     assert err.splitlines() == [*SHOWN, "◆ a file (image/png, 1.5 KB)", "[1] b.pdf"]
+
+
+def test_a_transcript_counts_neighbours_of_one_unknown_type() -> None:
+    kinds = ("line", "line", "line", "mark", "line")
+    parts = tuple(ForeignPart(body={"type": kind}, id=f"prt_{nth}", **OWN) for nth, kind in enumerate(kinds))
+    assert transcript(Screen(), [MessageWithParts(info=DONE, parts=parts)]).splitlines()[1:] == [
+        "  ? 3 parts of the unknown type 'line'",
+        "  ? a part of the unknown type 'mark'",
+        "  ? a part of the unknown type 'line'",
+    ]
 
 
 def test_a_transcript_shows_the_sources_of_a_text() -> None:

@@ -8,7 +8,8 @@ from turnkeeper.model.todo import Todo
 
 
 async def test_the_list_is_replaced_and_shown(desk: Desk) -> None:
-    await desk.run("todowrite", todos=[{"content": "old"}])
+    first = await desk.run("todowrite", todos=[{"content": "old"}])
+    assert first.title == "1 todo"
     todos = [
         {"content": "a", "status": "completed", "priority": "high"},
         {"content": "b", "status": "in_progress", "priority": "low", "id": "2"},

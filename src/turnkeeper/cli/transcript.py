@@ -2,12 +2,13 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from turnkeeper.cli.part_lines import arguments, given_title, source_lines, took
 from turnkeeper.cli.request_lines import permission_wait, question_wait
-from turnkeeper.cli.screen import Screen, harmless, one_line
+from turnkeeper.cli.screen import Screen, harmless, one_line, plural
 from turnkeeper.core.lowering import partial_output
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
@@ -68,8 +69,8 @@ def _message(screen: Screen, message: MessageWithParts, waiting: Waiting, undone
     for update in info.updates if isinstance(info, SystemMessage) else ():
         yield f"{INDENT}{screen.paint(harmless(update.key), 'dim')}"
         yield from _prose(screen, update.text, "dim")
-    for part in message.parts:
-        yield from _part(screen, part, waiting)
+    for part, count in _counted(message.parts):
+        yield from _foreign(screen, part, count) if isinstance(part, ForeignPart) else _part(screen, part, waiting)
     if isinstance(info, AssistantMessage) and info.error is not None:
         yield f"{INDENT}{screen.paint(f'✗ {one_line(_failure(info.error))}', 'red')}"
 
@@ -111,10 +112,22 @@ def _part(screen: Screen, part: Part, waiting: Waiting) -> Iterator[str]:
             yield _mark(screen, "↻", f"attempt {attempt} failed: {error.data.message}")
         case CompactionPart():
             yield _mark(screen, "⋯", "older history was replaced by a summary")
-        case ForeignPart(body=body):
-            yield _mark(screen, "?", f"a part of the unknown type {body.get('type')!r}")
         case _:
             return
+
+
+def _counted(parts: Sequence[Part]) -> Iterator[tuple[Part, int]]:
+    """The parts, each with 1; of neighbours of one unknown type the first, with their count."""
+    for _, group in groupby(
+        parts, lambda one: (one.body.get("type"), "") if isinstance(one, ForeignPart) else (None, one.id)
+    ):
+        first, *others = group
+        yield first, 1 + len(others)
+
+
+def _foreign(screen: Screen, part: ForeignPart, count: int) -> Iterator[str]:
+    what = "a part" if count == 1 else plural(count, "part")
+    yield _mark(screen, "?", f"{what} of the unknown type {part.body.get('type')!r}")
 
 
 def _tool(screen: Screen, part: ToolPart) -> Iterator[str]:

@@ -41,7 +41,7 @@ def listing(todos: tuple[Todo, ...]) -> ToolOutput:
     plain = msgspec.to_builtins(todos)
     left = sum(todo.status != "completed" for todo in todos)
     output = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
-    return ToolOutput(title=f"{left} todos", output=output, metadata={"todos": plain})
+    return ToolOutput(title=f"{left} {'todo' if left == 1 else 'todos'}", output=output, metadata={"todos": plain})
 
 
 TODOWRITE: Final = Tool(
