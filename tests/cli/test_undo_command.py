@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from workshop import Shop
 
 from turnkeeper.cli import undoing
 from turnkeeper.cli.screen import Screen
@@ -206,6 +207,13 @@ def test_conflicts_are_counted_at_the_end_and_listed_once(place: Path) -> None:
     assert done.stderr.endswith(
         "2 files changed; 1 file stays as it is. Redo brings back what is undone, until the next prompt.\n"
     )
+
+
+def test_changes_that_are_not_recorded_are_told_once(shop: Shop) -> None:
+    subprocess.run(["git", "init", "-q", "nested"], cwd=shop.project, timeout=TIMEOUT_S, check=True)
+    shop.run("run `echo x > nested/a; echo x > b`", "--auto")
+    done = shop.process("session", "undo", shop.sessions()[0]["id"], "--yes")
+    assert (done.returncode, done.stderr.count("not recorded")) == (1, 1), done.stderr
 
 
 def test_from_a_deleted_directory_it_is_said_what_is_wrong(place: Path) -> None:

@@ -117,10 +117,11 @@ async def move(
         return await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
     planned = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
     screen = Screen.of(sys.stderr)
-    lines = [*_cut(screen, _lines(screen, planned.files)), *([planned.problem] if planned.problem else [])]
+    lines = _cut(screen, _lines(screen, planned.files))
     if yes:
-        _list(lines)
+        _list(lines)  # The outcome, which follows at once, tells of a problem.
     else:
+        lines += [planned.problem] if planned.problem else []
         ask = confirms or partial(_asked, f"turnkeeper session {'redo' if is_redo else 'undo'} {session_id} --yes")
         if not await ask(lines, await _question(tk, screen, planned, is_redo=is_redo)):
             raise Forbidden("nothing was changed")
