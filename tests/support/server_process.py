@@ -10,10 +10,10 @@ from workshop import Shop
 
 
 @contextmanager
-def serving(shop: Shop) -> Iterator[str]:
+def serving(shop: Shop, port: int = 0) -> Iterator[str]:
     """Serve; gives the address."""
     with subprocess.Popen(
-        command("serve", "--port", "0", "--json"),
+        command("serve", "--port", str(port), "--json"),
         cwd=shop.project,
         env=shop.environ(),
         stdout=subprocess.PIPE,

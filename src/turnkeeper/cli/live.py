@@ -32,7 +32,6 @@ from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_a
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.client import Client
-    from turnkeeper.client.subscription import Subscription
     from turnkeeper.model.message_with_parts import MessageWithParts
     from turnkeeper.model.notification import Delta, Notification
     from turnkeeper.model.session import Session
@@ -129,9 +128,11 @@ class Live:
             anyio.create_task_group() as beside,
         ):
             beside.start_soon(self._tick)
+            if self._is_single:  # A chat watches its server all the time.
+                beside.start_soon(self.watch, tk)
             if runs_elsewhere and (open_turn := await _open_turn(tk, session_id)) is not None:
                 feed.resume(open_turn)
-            remote = await self._remote_permissions(tk, notifications, beside, runs_elsewhere=runs_elsewhere)
+            remote = await self._remote_permissions(tk, beside, runs_elsewhere=runs_elsewhere)
             with self._signals() if stop is None else nullcontext(stop) as pressed:
                 beside.start_soon(self._stop, tk, pressed, insists, beside)
                 async with anyio.create_task_group() as group:
@@ -160,20 +161,10 @@ class Live:
         return code
 
     async def _remote_permissions(
-        self,
-        tk: "Turnkeeper | Client",
-        notifications: "AsyncIterator[Notification | Delta]",
-        group: TaskGroup,
-        *,
-        runs_elsewhere: bool,
+        self, tk: "Turnkeeper | Client", group: TaskGroup, *, runs_elsewhere: bool
     ) -> RemotePermissions | None:
         """Ask the requests of a server or of another process here. A session that runs here calls ``ask`` itself."""
-        if local_store(tk) is None:
-            from turnkeeper.client.subscription import Subscription
-
-            assert isinstance(notifications, Subscription), "a client's subscription is one to its server"
-            group.start_soon(self._watch, notifications)
-        elif not runs_elsewhere:
+        if local_store(tk) is not None and not runs_elsewhere:
             return None
         remote = RemotePermissions(tk, self._session_id, self.ask, self.question, group)
         group.start_soon(self._follow_family, tk, remote)
@@ -202,16 +193,18 @@ class Live:
                 async with self._prompt.lock:  # Nothing is printed while a question is on the screen.
                     feed.take(one)
 
-    async def _watch(self, notifications: "Subscription") -> None:
-        """Display when the server becomes unreachable, and when it is back."""
+    async def watch(self, tk: "Turnkeeper | Client") -> None:
+        """Display while a server does not answer and is asked again. It ends when it is cancelled."""
+        from turnkeeper.api import Turnkeeper
+
+        if isinstance(tk, Turnkeeper):
+            return
         was_lost = False
         while True:
             await anyio.sleep(LOST_S)
-            if notifications.is_lost != was_lost:
-                was_lost = notifications.is_lost
-                self.display.notice(
-                    "the server does not answer; trying again" if was_lost else "the server answers again"
-                )
+            if tk.is_lost != was_lost:
+                was_lost = tk.is_lost
+                self.display.notice("the server does not answer; trying again" if was_lost else "")
 
     async def _tick(self) -> None:
         while True:

@@ -113,6 +113,11 @@ class Client(Records):
     ) -> None:
         await self._connection.http.__aexit__(kind, error, traceback)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server does not answer now, and a request or a stream is being tried again."""
+        return bool(self._connection.retried)
+
     async def health(self) -> Health:
         """Whether the server is healthy, and its version."""
         return await self._connection.call("GET", "/global/health", Health)

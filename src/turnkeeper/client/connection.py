@@ -60,6 +60,8 @@ class ServerConnection:
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
         )
         self._has_answered = False
+        self.retried: set[object] = set()
+        """What is being tried again now, because the server did not answer: requests and streams."""
 
     async def call(
         self,
@@ -94,23 +96,31 @@ class ServerConnection:
         timeout = httpx2.Timeout(None, connect=CONNECT_S) if waits else httpx2.USE_CLIENT_DEFAULT
         content = _content(body) if body is not None else None
         headers = {"content-type": "application/json"} if body is not None else {}
-        tries = 0
-        while True:
-            try:
-                self._refuse_if_closed()
-                found = await self.http.request(
-                    method, path, params=_parameters(query), content=content, headers=headers, timeout=timeout
-                )
-                break
-            except CONNECTION_ERRORS as error:
-                tries += 1
-                if not (again or method == "GET") or not self._has_answered or tries > TRIES_MAX:
-                    raise self.unreachable(error) from error
-                await self.pause(tries)
+        request = self.http.build_request(
+            method, path, params=_parameters(query), content=content, headers=headers, timeout=timeout
+        )
+        found = await self._send(request, again=again or method == "GET")
         self._has_answered = True
         if not found.is_success:
             raise refusal(found.status_code, found.content)
         return found
+
+    async def _send(self, request: httpx2.Request, *, again: bool) -> httpx2.Response:
+        """Send a request, with ``again`` until the server answers. Raises Unreachable."""
+        tries = 0
+        try:
+            while True:
+                try:
+                    self._refuse_if_closed()
+                    return await self.http.send(request)
+                except CONNECTION_ERRORS as error:
+                    tries += 1
+                    if not again or not self._has_answered or tries > TRIES_MAX:
+                        raise self.unreachable(error) from error
+                    self.retried.add(request)
+                    await self.pause(tries)
+        finally:
+            self.retried.discard(request)
 
     async def stream(self, path: str, query: Query, headers: Mapping[str, str], silence_s: float) -> httpx2.Response:
         """Start a streamed response, which the caller closes. Raises httpx2's exceptions on a connection error."""

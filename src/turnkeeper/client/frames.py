@@ -58,6 +58,7 @@ class Frames:
             except (StopAsyncIteration, *CONNECTION_ERRORS) as error:
                 await self._lose(error)
         self._tries = 0
+        self._connection.retried.discard(self)
         frame = self._ready.popleft()
         self.last = frame.id or self.last
         return frame
@@ -67,6 +68,7 @@ class Frames:
         if self._answer is not None:
             await self._answer.aclose()
         self._answer = self._pieces = None
+        self._connection.retried.discard(self)
 
     async def _connect(self) -> None:
         said = {"last-event-id": self.last} if self.last is not None else {}
@@ -79,6 +81,7 @@ class Frames:
         self._tries += 1
         if self._tries > TRIES_MAX:
             raise self._connection.unreachable(error) from error
+        self._connection.retried.add(self)
         await self._connection.pause(self._tries)
 
 

@@ -1,8 +1,9 @@
 """A chat with a session of a server, which has the same code as one of a store."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 
+import pytest
 from pane import Pane
 from server_process import serving
 from workshop import Shop
@@ -51,3 +52,21 @@ def test_a_chat_with_a_server_asks_steers_and_comes_back(shop: Shop, opens: Open
 def test_a_wrong_address_is_told_before_anything_is_typed(shop: Shop, opens: Opens) -> None:
     with opens("chat", "--server", "http://127.0.0.1:9") as at:
         at.shows("turnkeeper: ", "exit code 1")
+
+
+@pytest.mark.parametrize("plain", ["1", ""], ids=["lines", "full screen"])
+def test_a_prompt_to_a_server_that_is_gone_says_so_at_once_and_is_sent_when_one_is_back(
+    shop: Shop, opens: Opens, plain: str
+) -> None:
+    with ExitStack() as first:
+        url = first.enter_context(serving(shop))
+        with opens("chat", "--server", url, TURNKEEPER_PLAIN=plain) as at:
+            at.shows("new session")
+            first.close()
+            says(at, "read tides.py")
+            at.shows("the server does not answer; trying again")
+            with serving(shop, int(url.rsplit(":", 1)[1])):
+                at.shows("tides.py has 2 lines")
+                at.hides("trying again")
+                at.presses("C-d")
+                at.shows("exit code 0")

@@ -61,7 +61,7 @@ class Conversation(Chat):
         self._is_prompted_meanwhile = self._runs_elsewhere = False
         self.is_left = False
         """Whether the user leaves."""
-        self._following = anyio.CancelScope()
+        self._following, self._watching = anyio.CancelScope(), anyio.CancelScope()
         self._hearing = anyio.CancelScope()
         """Around what is done for the user. Commands may wait long, and for an answer of the user without end."""
 
@@ -119,6 +119,7 @@ class Conversation(Chat):
             self._group = group
             group.start_soon(self._read)
             group.start_soon(self.guarded, self._follow)
+            group.start_soon(self._watch)
             if work is not None:
                 self.start(work)
             self.place.ready()
@@ -129,6 +130,7 @@ class Conversation(Chat):
                     await self._hear(meaning, text)
                 self.place.ready()
             self._following.cancel()
+            self._watching.cancel()
             self.place.close()
             await self._place_is_closed.wait()
             if self.state != "idle" and not self._runs_here:
@@ -315,6 +317,11 @@ class Conversation(Chat):
                     if isinstance(one, SessionUpdated) and self.session and one.session_id == self.session.id:
                         self.cost = add_costs(self.cost, one.session.cost, -self.session.cost)
                         self.session = one.session
+
+    async def _watch(self) -> None:
+        """Show while a server does not answer, also before a turn begins: a prompt is preceded by other requests."""
+        with self._watching:
+            await self.live.watch(self.tk)
 
     async def _goes_on(self) -> bool:
         """Whether prompts were admitted that the turn did not take up: it ended in the same moment."""
