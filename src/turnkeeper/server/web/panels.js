@@ -119,7 +119,7 @@ export function Context({ store, state, version, compare, show }) {
       <table class="figures requests"><caption class="sr">How much of each request repeats the one before, and how much of it the provider read from its cache</caption>
         <thead><tr><th scope="col">At</th><th scope="col" title="Bytes that repeat the request before, measured">Could reuse</th><th scope="col" class="number" title="Tokens read from the cache, as the provider reported them">Cached</th><th scope="col">Why not all</th></tr></thead>
         <tbody>${found.requests.slice(-60).reverse().map((one) => html`<tr key=${one.messageID}><td><button class="link" title=${bytes(one.size)} onClick=${() => show(one.messageID)}>${time(one.time)}</button></td>
-          <td class="number">${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td class="number">${cached(paid.get(one.messageID))}</td><td>${spelt(one.cause ?? one.note ?? "")}</td></tr>`)}</tbody></table>
+          <td class="number">${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td class="number">${cached(paid.get(one.messageID))}</td><td>${spelt(one.cause ?? one.note ?? unread(one, paid.get(one.messageID)))}</td></tr>`)}</tbody></table>
       <h3>Epochs</h3>
       <ol class="plain-list">${found.epochs.slice().reverse().map((one) => html`<li key=${one.number}>${one.number}: ${one.reason} <span class="dim">at event ${whole(one.seq)}, ${one.providerID}/${one.modelID}</span></li>`)}</ol>`}
     <//>
@@ -136,6 +136,11 @@ function differ(pieces) {
 function cached(tokens) {
   const sent = tokens ? tokens.input + tokens.cache.read + tokens.cache.write : 0;
   return sent ? `${Math.round((tokens.cache.read / sent) * 100)}%` : "";
+}
+
+/** What is to be said of a request that could be reused and of which nothing was read from the cache. */
+function unread(request, tokens) {
+  return request.percent > 0 && tokens?.cache.read === 0 ? "the provider reported no cache reads: it does not report them, or its cache had expired" : "";
 }
 
 export function Cost({ session, at, version, show }) {
