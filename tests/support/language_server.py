@@ -5,6 +5,8 @@ silent   never publishes anything                 hung    does not even answer t
 dies     ends when it is told of a file           asks    wants its configuration before it says anything
 stubborn publishes, and does not end when asked   noise   sends what is no message
 symbols  says where each line with DEF in it is   mute    answers no request but the first
+late     answers the first request, and            slow    publishes errors for the first time,
+         once the file $GATE can be read                   once the file $GATE can be read
 nosy     publishes what came of writing $TARGET and reading $SECRET, and the keys in its environment
 """
 
@@ -84,6 +86,8 @@ def main(manner: str, record: str | None = None) -> None:
                 sys.stdout.buffer.write(b"hello?\r\n\r\n")
                 sys.stdout.buffer.flush()
             case "initialize" if manner != "hung":
+                if manner == "late":
+                    Path(os.environ["GATE"]).read_bytes()
                 send(id=message["id"], result={"capabilities": {"textDocumentSync": 1}})
             case "textDocument/didOpen" | "textDocument/didChange":
                 document = message["params"]["textDocument"]
@@ -111,6 +115,8 @@ def told(manner: str, document: dict[str, Any], text: str) -> None:
     if manner == "nosy":
         keys = sorted(name for name in os.environ if name.endswith("_API_KEY"))
         text = f"BAD {tried('TARGET', 'w')} {tried('SECRET', 'r')} {keys} {tried('TMPDIR', 'w', 'draft')}"
+    if manner == "slow" and version == 1:
+        Path(os.environ["GATE"]).read_bytes()
     if manner == "twice":
         publish(uri, version, "")
     if manner != "silent":

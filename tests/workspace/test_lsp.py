@@ -2,6 +2,7 @@
 
 import os
 import sys
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -13,7 +14,6 @@ from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.config import LspConfig
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.workspace.after_edit import Confine, Diagnostic
-from turnkeeper.workspace.language_server import SILENT_MAX
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.lsp_commands import BUILT_IN, ServerCommand, configured
 
@@ -40,7 +40,7 @@ async def errors(
 async def test_the_errors_that_an_edit_brings_are_told_and_no_others(manner: str, tmp_path: Path) -> None:
     path = tmp_path / "a.x"
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=60)
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
         assert await errors(servers, manner, path, "old BAD\n", "new\n  BAD\nold BAD\n") == [(2, 3, "BAD is bad")]
         assert await errors(servers, manner, path, "", "x\n  BAD\nold BAD\nold BAD\n") == [(4, 5, "old BAD is bad")]
         assert await errors(servers, manner, path, "", "fine\n") == []
@@ -52,7 +52,7 @@ async def test_the_errors_that_an_edit_brings_are_told_and_no_others(manner: str
 async def test_one_server_serves_a_root_and_ends_with_its_task_group(tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=60)
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
         for name in ("a.x", "b.x"):
             await errors(servers, "publish", tmp_path / name, "", "BAD", str(record))
         group.cancel_scope.cancel()
@@ -67,7 +67,7 @@ async def test_a_server_is_shared_only_by_sessions_that_are_refused_the_same(tmp
     wide = Confinement(mode="workspace", write=(str(tmp_path),), devices=("/dev/null",))
     narrow = wide.but(hidden=(str(tmp_path / "private"),))
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=60)
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
         for confined in (wide, wide.but(write=("/",)), narrow, wide):
             path = tmp_path / "a.x"
             await servers.diagnose(server, tmp_path, ENVIRON, path, None, "BAD", confined.but)
@@ -80,21 +80,56 @@ def _heard(record: Path, *methods: str) -> int:
     return sum(line in methods for line in record.read_text().split()) if record.exists() else 0
 
 
-@pytest.mark.parametrize("manner", ["silent", "hung"])
-async def test_a_server_that_does_not_answer_is_given_up_after_a_few_waits(manner: str, tmp_path: Path) -> None:
+async def test_a_server_that_does_not_start_costs_one_short_wait_and_then_none(tmp_path: Path) -> None:
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=600, start_s=0.2)
+        with anyio.fail_after(60):
+            for _ in range(6):
+                assert await errors(servers, "hung", tmp_path / "a.x", None, "BAD") == []
+                assert await found(servers, "hung", tmp_path / "a.x", "DEF run\n") == []
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("manner", ["silent", "mute"])
+async def test_a_server_that_owes_an_answer_is_asked_nothing_more(manner: str, tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=0.2)
-        for _ in range(SILENT_MAX * 2):
-            assert await errors(servers, manner, tmp_path / "a.x", None, "BAD", str(record)) == []
+        servers = LanguageServers(group, timeout_s=0.2, start_s=60)
+        for _ in range(3):
+            if manner == "silent":
+                assert await errors(servers, manner, tmp_path / "a.x", None, "BAD", str(record)) == []
+            assert await found(servers, manner, tmp_path / "a.x", "DEF run\n", str(record)) == []
         group.cancel_scope.cancel()
-    assert _heard(record, "textDocument/didOpen", "textDocument/didChange") <= SILENT_MAX
+    assert _heard(record, "textDocument/didOpen", "textDocument/didChange") <= 1
+
+
+@pytest.mark.parametrize("manner", ["late", "slow"])
+async def test_a_server_that_answers_late_is_asked_again(manner: str, tmp_path: Path) -> None:
+    gate, path = tmp_path / "gate", tmp_path / "a.x"
+    os.mkfifo(gate)
+    server = command(manner)._replace(environment=(("GATE", str(gate)),))
+    waits = {"timeout_s": 60.0, "start_s": 0.2} if manner == "late" else {"timeout_s": 1.0, "start_s": 60.0}
+
+    async def edited(text: str) -> list[str]:
+        told = await servers.diagnose([server], tmp_path, ENVIRON, path, None, text, unconfined)
+        return [one.message for one in told]
+
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, **waits)
+        assert await edited("BAD 0") == []
+        with anyio.fail_after(60):
+            await anyio.Path(gate).write_bytes(b"")  # Returns when the server reads it.
+            for number in count(1):
+                if told := await edited(f"BAD {number}"):
+                    assert told == [f"BAD {number} is bad"]
+                    break
+        group.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("manner", ["dies", "noise"])
 async def test_a_server_that_ends_or_talks_nonsense_is_not_waited_for(manner: str, tmp_path: Path) -> None:
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=60)
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
         with anyio.fail_after(30):
             assert await errors(servers, manner, tmp_path / "a.x", None, "BAD") == []
             assert await errors(servers, manner, tmp_path / "a.x", None, "BAD") == []
@@ -104,7 +139,7 @@ async def test_a_server_that_ends_or_talks_nonsense_is_not_waited_for(manner: st
 async def test_without_a_program_or_a_task_group_nothing_is_started(tmp_path: Path) -> None:
     missing = ServerCommand("missing", ("not-there",), (".x",))
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=60)
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
         with anyio.fail_after(30):
             assert await servers.diagnose([missing], tmp_path, ENVIRON, tmp_path / "a.x", None, "BAD", unconfined) == ()
         group.cancel_scope.cancel()
@@ -164,7 +199,7 @@ async def found(servers: LanguageServers, manner: str, path: Path, text: str, *m
 async def test_a_server_says_where_symbols_are_in_the_text_of_now(tmp_path: Path) -> None:
     path = tmp_path / "a.x"
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=60)
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
         assert await found(servers, "symbols", path, "one\nDEF run\nbody\nDEF stop\nbody\n") == [
             ("run", 2, 3),
             ("stop", 4, 5),
@@ -177,7 +212,7 @@ async def test_a_server_says_where_symbols_are_in_the_text_of_now(tmp_path: Path
 async def test_symbols_leave_the_errors_of_a_later_edit_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "a.x"
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=60)
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
         for _ in range(2):
             assert await found(servers, "symbols", path, "DEF run\nBAD 1\n") == [("run", 1, 2)]
             assert await errors(servers, "symbols", path, "DEF run\nBAD 1\n", "BAD 1\nBAD 2\n") == [
@@ -189,18 +224,7 @@ async def test_symbols_leave_the_errors_of_a_later_edit_as_they_are(tmp_path: Pa
 @pytest.mark.parametrize("manner", ["publish", "dies", "noise"])
 async def test_a_server_without_symbols_costs_no_wait(manner: str, tmp_path: Path) -> None:
     async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=600)
+        servers = LanguageServers(group, timeout_s=600, start_s=600)
         with anyio.fail_after(120):
             assert await found(servers, manner, tmp_path / "a.x", "DEF run\n") == []
         group.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize("manner", ["mute", "hung"])
-async def test_a_server_that_is_silent_about_symbols_is_given_up(manner: str, tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    async with anyio.create_task_group() as group:
-        servers = LanguageServers(group, timeout_s=0.2)
-        for _ in range(SILENT_MAX * 2):
-            assert await found(servers, manner, tmp_path / "a.x", "DEF run\n", str(record)) == []
-        group.cancel_scope.cancel()
-    assert _heard(record, "textDocument/documentSymbol") <= SILENT_MAX

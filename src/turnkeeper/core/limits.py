@@ -258,6 +258,8 @@ DIAGNOSTICS_MAX = 20
 """How many errors of a language server the model is shown after an edit."""
 DIAGNOSTICS_S = 5.0
 """How long an edit waits for what a language server says about it."""
+DIAGNOSTICS_START_S = 2.0
+"""How long from the start of a language server edits wait for its first answer. Later ones do not wait for it."""
 LISTED_FILES_MAX = 100
 """How many files the list tool shows."""
 FETCHED_BYTES_MAX = 5 * 1024 * 1024

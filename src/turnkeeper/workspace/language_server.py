@@ -23,8 +23,6 @@ from turnkeeper.workspace.lsp_commands import PYTHON, C, ServerCommand, program_
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-SILENT_MAX: Final = 3
-"""How often in a row a server may fail to answer in time before it is not asked again."""
 SETTLED_S: Final = 0.15
 """How long a server that has published diagnostics is given to publish better ones."""
 GRACE_S: Final = 1.0
@@ -75,13 +73,21 @@ class LanguageServer:
     """One server process and the conversation with it."""
 
     def __init__(
-        self, command: ServerCommand, root: Path, environ: Mapping[str, str], confined: Confinement | None
+        self,
+        command: ServerCommand,
+        root: Path,
+        environ: Mapping[str, str],
+        confined: Confinement | None,
+        *,
+        start_s: float,
     ) -> None:
+        """``start_s`` is how long from now questions wait for its start."""
         self._command, self._root, self._environ, self._confined = command, root, environ, confined
+        self._start_deadline = anyio.current_time() + start_s
         self._process: RunningProcess | None = None
         self._ready = anyio.Event()
         self._is_dead = False
-        self._silent = 0
+        self._owes_answer = False
         self._number, self._version = 0, 0
         self._answers: dict[int, tuple[anyio.Event, list[Json]]] = {}
         self._documents: dict[str, _Document] = {}
@@ -91,7 +97,7 @@ class LanguageServer:
     @property
     def is_useful(self) -> bool:
         """Whether there is a point in asking it."""
-        return not self._is_dead and self._silent < SILENT_MAX
+        return not self._is_dead
 
     # --- The process -------------------------------------------------------------------------------------------
 
@@ -173,10 +179,12 @@ class LanguageServer:
             self._published(params)
         elif isinstance(method, str) and number is not None:
             await self._send({"jsonrpc": "2.0", "id": number, "result": self._reply(method, params)})
-        elif isinstance(number, int) and number in self._answers:
-            answered, result = self._answers.pop(number)
-            result.append(message.get("result"))
-            answered.set()
+        elif isinstance(number, int):
+            self._owes_answer = False  # Also if nobody waits for the answer any more.
+            if number in self._answers:
+                answered, result = self._answers.pop(number)
+                result.append(message.get("result"))
+                answered.set()
 
     def _reply(self, method: str, params: Json) -> Json:
         """What the server is answered: it must not wait for us."""
@@ -195,12 +203,14 @@ class LanguageServer:
         found = [_diagnostic(one) for one in listed if isinstance(one, dict) and one.get("severity", ERROR) == ERROR]
         document.errors = tuple(one for one in found if one is not None)
         document.heard.set()
+        self._owes_answer = False
 
     async def _request(self, method: str, params: JsonObject) -> Json:
         self._number += 1
         answered, result = anyio.Event(), list[Json]()
         self._answers[self._number] = answered, result
         number = self._number
+        self._owes_answer = True
         try:
             await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             await answered.wait()
@@ -246,21 +256,29 @@ class LanguageServer:
         return await self._answered(ask, timeout_s)
 
     async def _answered(self, ask: Callable[[], Awaitable[tuple[T, ...]]], timeout_s: float) -> tuple[T, ...]:
-        """What the server says; nothing if it does not say it in time. It is asked one thing at a time."""
+        """What the server says; nothing if it does not say it in time. It is asked one thing at a time.
+
+        A server that owes an answer is asked nothing more until the answer comes, however late.
+        """
+        await self._wait_started()
         with anyio.move_on_after(timeout_s) as waiting:
             async with self._turn:
-                await self._ready.wait()
-                if self._is_dead:
+                if not self._ready.is_set() or self._is_dead or self._owes_answer:
                     return ()
                 with suppress(BrokenPipeError):
-                    found = await ask()
-                    self._silent = 0
-                    return found
-        if waiting.cancelled_caught:
-            self._silent += 1
-            if not self.is_useful:
-                log.warning("the language server %s does not answer and is not asked again", self._command.name)
+                    return await ask()
+        if waiting.cancelled_caught and self._owes_answer:
+            log.warning("the language server %s does not answer and is not asked until it does", self._command.name)
         return ()
+
+    async def _wait_started(self) -> None:
+        """Wait until the server has answered the first request, but not beyond the deadline of its start."""
+        if self._ready.is_set() or anyio.current_time() >= self._start_deadline:
+            return
+        with anyio.CancelScope(deadline=self._start_deadline) as waiting:
+            await self._ready.wait()
+        if waiting.cancelled_caught:
+            log.warning("the language server %s starts slowly and is not waited for", self._command.name)
 
     async def _errors_before(self, path: Path, before: str | None) -> tuple[Diagnostic, ...]:
         """What the server said of the text before the edit; it is asked if it does not know the file yet."""
@@ -272,6 +290,7 @@ class LanguageServer:
     async def _errors(self, path: Path, text: str) -> tuple[Diagnostic, ...]:
         uri = path.as_uri()
         document = self._documents.get(uri)
+        self._owes_answer = True
         if document is None:
             document = self._documents[uri] = _Document(version=self._version + 1)
             await self._open(path, text)

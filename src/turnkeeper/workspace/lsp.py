@@ -1,7 +1,7 @@
 """Language servers: started when a file of theirs is first edited or named, and asked for errors and symbols.
 
-A server that is missing costs nothing. One that does not answer costs a bounded wait, and is not asked again after a
-few of them. Servers are confined like a model's commands.
+A server that is missing costs nothing. One that does not answer costs one bounded wait, a short one if it has not even
+started, and then none until it answers. Servers are confined like a model's commands.
 """
 
 import logging
@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.limits import DIAGNOSTICS_S
+from turnkeeper.core.limits import DIAGNOSTICS_S, DIAGNOSTICS_START_S
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.text.symbols import Symbol
 from turnkeeper.workspace.after_edit import Confine, Diagnostic
@@ -35,8 +35,15 @@ class LanguageServers:
     Sessions share a server only if the kernel refuses them the same, for errors can quote files that the server reads.
     """
 
-    def __init__(self, group: TaskGroup | None, *, timeout_s: float = DIAGNOSTICS_S) -> None:
-        self._group, self._timeout_s = group, timeout_s
+    def __init__(
+        self,
+        group: TaskGroup | None,
+        *,
+        timeout_s: float = DIAGNOSTICS_S,
+        start_s: float = DIAGNOSTICS_START_S,
+    ) -> None:
+        """``timeout_s`` is how long a question waits for an answer, ``start_s`` how long for a server that starts."""
+        self._group, self._timeout_s, self._start_s = group, timeout_s, start_s
         self._running: dict[_Key, LanguageServer] = {}
 
     async def diagnose(
@@ -107,6 +114,6 @@ class LanguageServers:
         key = command, root, confined.refused if confined is not None else None
         known = self._running.get(key)
         if known is None and len(self._running) < SERVERS_MAX:
-            known = self._running[key] = LanguageServer(command, root, environ, confined)
+            known = self._running[key] = LanguageServer(command, root, environ, confined, start_s=self._start_s)
             group.start_soon(known.serve)
         return known if known is not None and known.is_useful else None
