@@ -98,6 +98,13 @@ async def test_a_change_of_the_tools_is_one_cache_miss_with_its_reason(play: Pla
     assert set(causes[1:]) == {None, why}
 
 
+async def test_a_tool_that_a_call_adds_is_in_the_next_request(play: Play) -> None:
+    script = Scripted().calls("my_tides_grow").then().says("ok")
+    async with play(script, config=servers("tools")) as stage:
+        await stage.ask(await stage.session(), "Grow.")
+    assert ["my_tides_grown" in [tool.name for tool in one.tools] for one in script.requests] == [False, True]
+
+
 async def test_a_hung_server_delays_one_turn_and_no_other(play: Play) -> None:
     script = Scripted().says("ok").forever()
     async with play(script, config=servers("hung", timeout=500)) as stage:

@@ -311,6 +311,8 @@ MCP_INSTRUCTIONS_CHARS_MAX = 16 * 1024
 """Characters of the instructions of one server."""
 MCP_RELEARN_S = 1.0
 """Seconds from one question about what a server offers to the next, however often it says that this has changed."""
+MCP_CHANGE_S = 2.0
+"""How long a turn waits for what a server offers anew, if the server has said that this has changed."""
 MCP_RESOURCE_CHARS_MAX = 256 * 1024
 """Characters of a text of a server that a prompt is given."""
 

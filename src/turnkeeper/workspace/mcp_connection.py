@@ -34,11 +34,21 @@ class Connection:
         """Whether a user has to agree before calls can be made."""
         self.changed = anyio.Event()
         """Set when the server may offer other things than before."""
+        self.learned = anyio.Event()
+        """Set unless the server has reported a change that is not learned yet."""
+        self.learned.set()
 
     def breaks(self, reason: str) -> None:
         """Take note that no call will come through any more."""
         self.reason = self.reason or reason
         self.broken.set()
+        self.learned.set()
+
+    def reports_change(self) -> None:
+        """Take note that the server says that it offers other things than before."""
+        self.changed.set()
+        if self.learned.is_set() and not self.broken.is_set():
+            self.learned = anyio.Event()
 
 
 def is_lost(error: Exception) -> bool:
@@ -73,7 +83,7 @@ def import_package() -> None:
 async def take_note(connection: Connection, message: "IncomingMessage") -> None:
     """Servers of older protocols tell of changes unasked."""
     if "ListChanged" in type(message).__name__:
-        connection.changed.set()
+        connection.reports_change()
     await anyio.lowlevel.checkpoint()
 
 
@@ -95,7 +105,7 @@ async def listen(connection: Connection, client: "Client") -> None:
         ) as changes:
             connection.changed.set()  # Changes before the subscription were not reported.
             async for _ in changes:
-                connection.changed.set()
+                connection.reports_change()
     except Exception as error:
         log.debug("no news from the MCP server: %s", words(error))
 

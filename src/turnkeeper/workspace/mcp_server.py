@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
 import anyio
 from anyio import to_thread
 
-from turnkeeper.core.limits import MCP_CALL_S, MCP_RELEARN_S, MCP_START_S
+from turnkeeper.core.limits import MCP_CALL_S, MCP_CHANGE_S, MCP_RELEARN_S, MCP_START_S
 from turnkeeper.core.mcp import backoff_s
 from turnkeeper.model.config import McpConfig
 from turnkeeper.model.mcp import (
@@ -190,6 +190,14 @@ class McpServer:
                 self.says(McpFailed(error=self._silence))
             self._first.set()
 
+    async def wait_offers(self) -> None:
+        """Wait until the first attempt to connect is over, and a moment for a reported change to be learned."""
+        await self.wait_first()
+        connection = self._connection
+        if connection is not None and not connection.learned.is_set():
+            with anyio.move_on_after(MCP_CHANGE_S):
+                await connection.learned.wait()
+
     async def wait_tried(self) -> None:
         """Wait until it is connected, or the attempt has failed, or its time is up."""
         with anyio.move_on_after(self._start_s):
@@ -294,6 +302,8 @@ class McpServer:
                     await self._learn(client)
             except Exception as error:
                 connection.breaks(f"it no longer says what it offers: {words(error)}")
+            if not connection.changed.is_set():
+                connection.learned.set()
             await self._sleep(MCP_RELEARN_S)
 
     async def _learn(self, client: "Client") -> None:

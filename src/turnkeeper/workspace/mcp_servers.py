@@ -55,13 +55,13 @@ class McpServers:
         return tuple(found.values())
 
     async def ready(self, directory: Path, config: Config, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
-        """The servers of a directory, once each is connected, or its first attempt is over."""
+        """The servers of a directory, once each is connected or has failed, and what they offer is known."""
         servers = self.of(directory, config, environ)
         async with anyio.create_task_group() as waiting:
             for server in servers:
                 if server.is_on:
                     server.want()
-                    waiting.start_soon(server.wait_first)
+                    waiting.start_soon(server.wait_offers)
         return servers
 
     def add(self, directory: Path, name: str, config: McpConfig) -> None:
