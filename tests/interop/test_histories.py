@@ -2,6 +2,7 @@
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,35 @@ async def test_gemini_keeps_the_structure(each_tk: Turnkeeper) -> None:
     ]
     assert words(found["Name the ferries."])[1] == ("assistant", ["text: Aurora and Möwe."])
     assert found["Read the chart."]["info"]["parentID"] == session["info"]["id"]
+
+
+@pytest.mark.parametrize(
+    ("named", "directory"),
+    [
+        ("/home/ada/harbour/charts/quay.txt", "/home/ada/harbour"),
+        ("/home/ada/harbour/", "/home/ada/harbour"),
+        ("/", "/"),
+    ],
+)
+async def test_the_directory_of_an_old_session_of_gemini_is_found_by_its_hash(
+    tk: Turnkeeper, tmp_path: Path, named: str, directory: str
+) -> None:
+    call = {"id": "c1", "name": "read_file", "args": {"absolute_path": named}, "status": "success"}
+    at = "2025-09-01T12:00:10.000Z"
+    file = tmp_path / "ab12" / "chats" / "session-2025-09-01T12-00-0a1b2c3d.json"
+    file.parent.mkdir(parents=True)
+    session = {
+        "sessionId": "0a1b2c3d",
+        "projectHash": sha256(b"/home/ada/harbour").hexdigest(),
+        "startTime": at,
+        "messages": [
+            {"id": "l1", "timestamp": at, "type": "user", "content": "Read the chart."},
+            {"id": "l2", "timestamp": at, "type": "gemini", "content": "", "toolCalls": [call]},
+        ],
+    }
+    file.write_text(json.dumps(session))
+    await tk.import_history("gemini", tmp_path)
+    assert (await titled(tk))["Read the chart."]["info"]["directory"] == directory
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -6,7 +6,8 @@ messages back, which become a branch.
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from turnkeeper.interop import shapes
@@ -27,6 +28,8 @@ from turnkeeper.model.value import Json
 from turnkeeper.workspace import paths
 
 PROGRAM: Final = "gemini"
+PATH_CHARS_MAX: Final = 4096
+"""A longer text is no path."""
 
 
 def places(environ: Mapping[str, str]) -> list[Path]:
@@ -141,10 +144,15 @@ class _File:
         return draft.sessions(str(self._file))
 
     def _directory(self) -> str:
-        """The directory of the session. The program stores its hash or a short name, and the path beside it."""
+        """The directory of the session. The program stores its hash or a short name; newer versions also the path."""
         named = self._about.get("directories")
         if isinstance(named, list) and named and isinstance(named[0], str):
             return named[0]
+        return self._stored_beside() or _with_hash(
+            word(self._about.get("projectHash")), (record for _, record in self._records.values())
+        )
+
+    def _stored_beside(self) -> str:
         above = list(self._file.parents)
         folder = next((above[nth + 1] for nth, one in enumerate(above[:-1]) if one.name == "chats"), None)
         if folder is None:
@@ -158,6 +166,24 @@ class _File:
         projects = shapes.as_object(parse_optional(folder.parent.parent / "projects.json"))
         listed = shapes.as_object(projects.get("projects"))
         return next((path for path, name in listed.items() if name == folder.name), "")
+
+
+def _with_hash(wanted: str, records: Iterable[Json]) -> str:
+    """The path that has a hash, among the paths that records name and the directories above them; or nothing."""
+    left, seen = list(records), set[str]()
+    while left and wanted:
+        match left.pop():
+            case dict(fields):
+                left += fields.values()
+            case list(items):
+                left += items
+            case str(text) if text.startswith("/") and len(text) <= PATH_CHARS_MAX:
+                path = PurePosixPath(text)
+                for one in map(str, (path, *path.parents)):
+                    if one not in seen and sha256(one.encode(errors="replace")).hexdigest() == wanted:
+                        return one
+                    seen.add(one)
+    return ""
 
 
 def _chosen(made: dict[str, RawMessage | None], history: Iterable[tuple[int, RawObject]]) -> list[RawMessage]:
