@@ -8,6 +8,7 @@ from served import served
 from shapes import faults
 
 from turnkeeper.context.texts import text
+from turnkeeper.server.service import ServerOptions
 
 SECRETS = {
     "provider": {
@@ -50,6 +51,17 @@ async def test_the_project_of_a_repository_and_its_branch(tmp_path: Path) -> Non
         assert await server.get("/project") == [await server.get("/project/current")]
         directories = await server.get(f"/project/{project['id']}/directories")
         assert directories == [{"directory": str(tmp_path)}]
+
+
+async def test_a_directory_outside_of_a_repository_can_pretend_to_be_in_one(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "OPENCODE_FAKE_VCS": "git"}
+    async with served(tmp_path, options=ServerOptions(environ=environ)) as server:
+        for _ in range(2):
+            project = await server.get("/project/current")
+            assert (project["id"], project["worktree"], project["vcs"]) == ("global", "/", "git")
+            await server.session()
+    async with served(tmp_path) as server:
+        assert "vcs" not in await server.get("/project/current")
 
 
 async def test_a_directory_that_is_not_there_is_no_reason_to_fail(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from typing import Literal
 
 import msgspec
 
+from turnkeeper.core import flags
 from turnkeeper.model.skill import Skill
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.store import keys
 from turnkeeper.workspace import git, paths
+from turnkeeper.workspace.project import GLOBAL
 
 
 class Places(Value):
@@ -90,11 +92,14 @@ async def current_project(call: PlainRequest) -> JsonObject:
     place, store = await call.place(), call.turnkeeper.store
     [stored] = await store.engine.get([keys.project(place.id)])
     if stored is not None:
-        return _wire(_project.decode(stored))
-    now = call.service.started
-    worktree = "/" if place.id == "global" else str(place.main_worktree)
-    vcs = place.vcs if place.id != "global" else None
-    return _wire(Project(id=place.id, worktree=worktree, vcs=vcs, time=ProjectTime(created=now, updated=now)))
+        project = _project.decode(stored)
+    else:
+        now, is_global = call.service.started, place.id == GLOBAL
+        worktree = "/" if is_global else str(place.main_worktree)
+        vcs = None if is_global else place.vcs
+        project = Project(id=place.id, worktree=worktree, vcs=vcs, time=ProjectTime(created=now, updated=now))
+    is_faked = place.id == GLOBAL and flags.FAKE_VCS.value(call.service.options.environ) == "git"
+    return _wire(project.but(vcs="git") if is_faked else project)
 
 
 async def projects(call: PlainRequest) -> list[JsonObject]:
