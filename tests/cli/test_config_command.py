@@ -225,6 +225,28 @@ def test_what_agents_and_commands_name_and_missing_plugins_are_warnings_with_the
     assert "the plugin 'gone.py' is left out: a file is no package; put it into a `plugins` directory" in words
 
 
+def test_providers_and_agents_of_rules_that_do_not_exist_are_warnings_with_their_lines(shop: Shop) -> None:
+    file = shop.project / "turnkeeper.jsonc"
+    file.write_text(
+        '{\n "enabled_providers": ["offline",\n  "antropic", "own"],\n "disabled_providers": ["opnai", "openai"],\n'
+        ' "provider": {"own": {"options": {"baseURL": "http://127.0.0.1:9"}}},\n "permission": {"task": {\n'
+        '  "explor": "deny", "*": "ask", "ex*": "allow",\n  "explore": "allow"}},\n'
+        ' "agent": {"poet": {"permission": {\n  "task": {"zzz": "deny"}}}}\n}'
+    )
+    found = json.loads(shop.process("config", "check", "--json", TURNKEEPER_TRUST="1").stdout)["problems"]
+    assert [(one["key"], one["line"], one["severity"]) for one in found] == [
+        ("permission.task.explor", 7, "warning"),
+        ("agent.poet.permission.task.zzz", 10, "warning"),
+        ("enabled_providers.1", 3, "warning"),
+        ("disabled_providers.0", 4, "warning"),
+    ]
+    words = " ".join(one["message"] for one in found)
+    assert "permission.task: there is no agent 'explor'; did you mean 'explore'?" in words
+    assert "agent.poet.permission.task: there is no agent 'zzz'; there are: build" in words
+    assert "enabled_providers: there is no provider 'antropic'; did you mean 'anthropic'" in words
+    assert "disabled_providers: there is no provider 'opnai'; did you mean 'openai'" in words
+
+
 def test_a_temperature_that_is_not_sent_is_a_warning_with_its_line(shop: Shop) -> None:
     models = {"silent": {}, "warm": {"temperature": True}, "cold": {"temperature": False}}
     local = {"options": {"baseURL": "http://127.0.0.1:9"}, "models": models}

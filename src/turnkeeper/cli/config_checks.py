@@ -36,7 +36,7 @@ async def with_missing(found: "Sequence[SettingsSource]", options: Options) -> "
 
 def _missing(source: "SettingsSource", here: "PluggedDirectory", options: Options) -> "Iterator[Problem]":
     from turnkeeper.core.agents import default_agent_problem
-    from turnkeeper.core.setting_checks import Problem
+    from turnkeeper.core.setting_checks import Problem, unknown_agents
     from turnkeeper.providers.catalog import Catalog
     from turnkeeper.providers.refresh import catalogue_file
     from turnkeeper.run.configured import configured_agents
@@ -56,6 +56,9 @@ def _missing(source: "SettingsSource", here: "PluggedDirectory", options: Option
     for path, wanted in _named({"command": given.get("command")}, "agent"):
         if wanted not in agents:
             yield Problem(path, f"{'.'.join(path)}: there is no agent {wanted!r}; there are: {', '.join(agents)}")
+    yield from unknown_agents(given, agents)
+    whole = config.but(enabled_providers=None, disabled_providers=())
+    yield from _unknown_providers(given, Catalog(whole, refreshed=catalogue_file(options.environ)))
     yield from _not_sent(source, config, catalog)
     servers = given.get("mcp")
     for name in servers if isinstance(servers, dict) else ():
@@ -75,6 +78,19 @@ def _named(given: "JsonObject", key: str) -> "Iterator[tuple[tuple[str, ...], st
         for name, settings in entries.items() if isinstance(entries, dict) else ():
             if isinstance(settings, dict) and isinstance(wanted := settings.get(key), str) and wanted:
                 yield (kind, name, key), wanted
+
+
+def _unknown_providers(given: "JsonObject", catalog: "Catalog") -> "Iterator[Problem]":
+    """The providers that are enabled or disabled and do not exist. The catalogue is that of all providers."""
+    from turnkeeper.core.setting_checks import Problem
+
+    for key in ("enabled_providers", "disabled_providers"):
+        listed = given.get(key)
+        for number, wanted in enumerate(listed if isinstance(listed, list) else ()):
+            try:
+                catalog.provider(str(wanted))
+            except NotFound as error:
+                yield Problem((key, number), f"{key}: {error}")
 
 
 def _not_installed(source: "SettingsSource", here: "PluggedDirectory") -> "Iterator[Problem]":

@@ -130,6 +130,19 @@ def unmatched_directories(settings: JsonObject) -> Iterator[Problem]:
             yield Problem((*path, pattern), message)
 
 
+def unknown_agents(settings: JsonObject, known: Collection[str]) -> Iterator[Problem]:
+    """The rules about tasks for agents that do not exist."""
+    for path in rules_about(settings):
+        if path[-1] != "task":
+            continue
+        for pattern in _object(settings, path):
+            if pattern in known or "*" in pattern or "?" in pattern:
+                continue
+            near = get_close_matches(pattern, sorted(known), n=1, cutoff=0.6)
+            advice = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+            yield Problem((*path, pattern), f"{dotted(path)}: there is no agent {pattern!r}; {advice}")
+
+
 def _rule_places(settings: JsonObject) -> Iterator[KeyPath]:
     yield from (("permission",), ("tools",))
     for agent in _object(settings, ("agent",)):
