@@ -138,9 +138,9 @@ async def check(
     An error makes a file unusable: it is no JSON or TOML, a permission or the
     sandbox has the wrong type, or a rule names no tool. A warning is about a
     value that is left out, or that names a model, an agent, a plugin, an MCP
-    server or a variable that does not exist. The exit code is 1 if there is an error. With
-    --json the answer is {"files", "problems": [{"file", "line", "column", "key",
-    "message", "severity"}]}.
+    server or a variable that does not exist. The exit code is 1 if there is an
+    error. With --json the answer is {"files", "problems": [{"file", "line",
+    "column", "key", "message", "severity"}]}.
 
     For example:
       turnkeeper config check

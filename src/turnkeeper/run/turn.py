@@ -131,8 +131,7 @@ class Turn:
     async def _attempt(self) -> Retry | Ending:
         """Take in one answer. Calls start as soon as they are recorded; all are settled when this returns."""
         self._attempts.begin()
-        self._is_read = False
-        is_ticking = False
+        self._is_read = is_ticking = False
         try:
             async with anyio.create_task_group() as calls:
                 ticker = anyio.CancelScope()
