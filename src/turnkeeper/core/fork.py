@@ -61,7 +61,7 @@ class Copier:
         if isinstance(part, CompactionPart) and part.tail_start_id is not None:
             return part.but(tail_start_id=self._new.get(part.tail_start_id))
         if isinstance(part, ToolPart) and is_open(part) and self._now is not None:
-            # The call goes on in the source. Nobody would ever settle the copy, nor its requests to the user.
+            # The call goes on in the source. The copy and its requests to the user would never be settled.
             return part.but(state=interrupted(part, self._now))
         if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
             shown, withheld = part.state.attachments, part.state.withheld

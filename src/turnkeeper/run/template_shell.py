@@ -109,14 +109,14 @@ class TemplateShell(msgspec.Struct, frozen=True):
             metadata=wanted.metadata,
             tool=AskedBy(message_id="", call_id=""),
         )
-        nobody = f"!`{command}` needs the permission {wanted.permission}: {ADVICE.format(wanted.permission)}"
+        needed = f"!`{command}` needs the permission {wanted.permission}: {ADVICE.format(wanted.permission)}"
         if self.ask is None:
-            raise Forbidden(nobody)
+            raise Forbidden(needed)
         try:
             with contained():
                 reply = await self.ask(request)
         except NobodyToAsk:
-            raise Forbidden(nobody) from None
+            raise Forbidden(needed) from None
         if reply.answer not in ("once", "always"):
             raise Forbidden(f"!`{command}` is not run: you rejected it")
         if reply.answer == "always":

@@ -180,7 +180,7 @@ class LanguageServer:
         elif isinstance(method, str) and number is not None:
             await self._send({"jsonrpc": "2.0", "id": number, "result": self._reply(method, params)})
         elif isinstance(number, int):
-            self._owes_answer = False  # Also if nobody waits for the answer any more.
+            self._owes_answer = False  # Also for an answer that came too late.
             if number in self._answers:
                 answered, result = self._answers.pop(number)
                 result.append(message.get("result"))
