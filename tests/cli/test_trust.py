@@ -83,7 +83,7 @@ def test_a_tool_that_a_command_wrote_is_not_loaded_in_a_trusted_project(attacked
     assert f"the tools in {attacked.project / folder / 'e.py'}; `turnkeeper trust {attacked.project}` trusts" in told
     assert not (attacked.project / folder / "loaded").exists()
     code, said, _ = process(attacked, "trust")
-    assert f"These tools are trusted as they are now:\n  {attacked.project / folder / 'e.py'}\n" in said
+    assert f"These tools and plugins are trusted as they are now:\n  {attacked.project / folder / 'e.py'}\n" in said
     assert "not loaded" not in process(attacked, "run", "-m", "offline/tk-1", "hello")[2]
     assert (attacked.project / folder / "loaded").exists()
 

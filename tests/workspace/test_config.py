@@ -61,6 +61,7 @@ def test_the_nearer_file_wins(place: Place) -> None:
         theirs / "config.json",
         theirs / "opencode.json",
         theirs / "opencode.jsonc",
+        ours / "config.json",
         ours / "config.toml",
         ours / "turnkeeper.json",
         ours / "turnkeeper.jsonc",

@@ -82,6 +82,7 @@ LAYERS: Final = (
     in_file("home/.config/opencode/config.json"),
     in_file("home/.config/opencode/opencode.json"),
     in_file("home/.config/opencode/opencode.jsonc"),
+    in_file("home/.config/turnkeeper/config.json"),
     in_file("home/.config/turnkeeper/turnkeeper.json"),
     Layer("host", at_host, has_lines=False),
     in_file("top/opencode.json"),

@@ -12,7 +12,7 @@ DATA_VARIABLE: Final = "TURNKEEPER_DATA"
 REPOSITORY: Final = ".git"
 """The entry at the top of a repository."""
 USER_SETTINGS: Final = "config.json"
-"""A further name of a configuration file, only in the user's configuration directory."""
+"""A further name of a configuration file, only in the user's configuration directories."""
 SETTINGS: Final = ("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc", "turnkeeper.toml")
 FOLDER_SETTINGS: Final = "config.toml"
 """A further name of a configuration file, only in directories of settings; the weakest in its directory."""

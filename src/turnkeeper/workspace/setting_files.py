@@ -13,7 +13,7 @@ def user_files(environ: Mapping[str, str]) -> Iterator[Path]:
     """The files in the user's configuration directories."""
     theirs, ours = user_directories(environ)
     yield from (theirs / name for name in (paths.USER_SETTINGS, *paths.SETTINGS[:2]))
-    yield from (ours / name for name in (paths.FOLDER_SETTINGS, *paths.SETTINGS))
+    yield from (ours / name for name in (paths.USER_SETTINGS, paths.FOLDER_SETTINGS, *paths.SETTINGS))
 
 
 def project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path | MarkdownFile]:
