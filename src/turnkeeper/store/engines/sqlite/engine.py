@@ -1,7 +1,6 @@
 """The calls of the SQLite engine: each checks its keys and passes the work to the writer or a reader."""
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -33,7 +32,7 @@ class SqliteEngine:
 
     def __init__(self, file: StoreFile, tidying: Tidying) -> None:
         self._file = file
-        self.places = tuple(Path(os.path.abspath(file.path) + ending) for ending in ("", "-wal", "-shm", "-journal"))
+        self.places = tuple(wal.companion(file.path, ending) for ending in ("", "-wal", "-shm", "-journal"))
         self._documents = Documents(file.small_kinds)
         self._writer = Writer(WriteConnection(file, tidying), "sqlite", str(file.path))
         self._reader = SqliteReader(file)
