@@ -7,7 +7,7 @@ look at all of them.
 
 import asyncio
 import logging
-import select
+import selectors
 import socket
 import threading
 import time
@@ -191,8 +191,11 @@ class _Line:
         seconds = PROBE_S
         if self._listener.hearing:
             seconds = min(seconds, max(self._greets_at - time.monotonic(), 0.0))
-        ready, _, _ = select.select([pgconn.socket, self._woken.fileno()], [], [], seconds)
-        if self._woken.fileno() in ready:
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(pgconn.socket, selectors.EVENT_READ)
+            waiting.register(self._woken, selectors.EVENT_READ)
+            ready = [key.fileobj for key, _ in waiting.select(seconds)]
+        if self._woken in ready:
             self._woken.recv(4096)
         if not ready and seconds == PROBE_S:
             self._connection.execute("SELECT 1")
