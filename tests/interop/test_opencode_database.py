@@ -300,6 +300,6 @@ async def test_a_damaged_list_of_sessions_is_refused_in_words(each_tk: Turnkeepe
     [(root,)] = rows(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'session'")
     body[(root - 1) * page_bytes : root * page_bytes] = b"\xff" * page_bytes
     path.write_bytes(body)
-    with pytest.raises(Invalid, match="opencode.db cannot be read: database disk image is malformed"):
+    with pytest.raises(Invalid, match=r"opencode\.db cannot be read: database disk image is malformed"):
         await each_tk.import_opencode(path)
     assert (await each_tk.list(roots=False, archived=True)).items == ()
