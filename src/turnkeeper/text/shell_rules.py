@@ -128,12 +128,18 @@ def _forms(simple: SimpleCommand, values: Values) -> Iterator[SimpleCommand]:
 
 
 def _respelled(simple: SimpleCommand, named: Word, rest: list[Word]) -> Iterator[SimpleCommand]:
-    """The command with its program under this name, and without needless quotes, if that is another text."""
-    count = max(_arity((named, *rest)), 1)
-    texts = [
-        word.value if _is_needless(word) and (place < count or _hides_flag(word)) else word.source
-        for place, word in enumerate((named, *rest))
-    ]
+    """The command with its program under this name, and without needless quotes and braces, if that is another text."""
+    words = (named, *rest)
+    count = max(_arity(words), 1)
+    naming = [word for place, word in enumerate((simple.words[0], *rest)) if place < count or word.value[:1] == "-"]
+    keeps_braces = all(word.braces is None for word in naming)
+
+    def spelt(place: int, word: Word) -> str:
+        if _is_needless(word) and (place < count or _hides_flag(word)):
+            return word.value
+        return word.written if keeps_braces else word.source
+
+    texts = [spelt(place, word) for place, word in enumerate(words)]
     plain = " ".join(text for text in texts if text)
     if simple.source != plain and not simple.source.startswith(f"{plain} "):
         yield simple._replace(source=plain, words=(named, *rest), assigns=False)
