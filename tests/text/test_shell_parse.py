@@ -312,9 +312,12 @@ def test_what_is_not_understood_is_not_let_through_by_its_first_word(command: st
         "sh {-c,'rm y'}",
         "sh -{e,c} 'rm y'",
         "r{m..m} y",
+        "rm$x y",
+        "${x}'rm' y",
+        "$(true)rm y",
     ],
 )
-def test_no_command_hides_in_braces(command: str) -> None:
+def test_no_command_hides_in_braces_or_beside_what_is_empty(command: str) -> None:
     asked = command_ask(command)
     assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
 

@@ -121,10 +121,16 @@ def _forms(simple: SimpleCommand, values: Values) -> Iterator[SimpleCommand]:
     if not simple.words:
         return
     first, *rest = simple.words
-    for name in values.texts(first) or [] if first.is_dynamic else [first.value]:
+    for name in values.texts(first) or _known_part(first):
         # A wildcard in the directory finds the system's programs too.
         is_system = _SYSTEM_PROGRAM.fullmatch(re.sub(r"^.*[*?\[].*/", "/bin/", name))
         yield from _respelled(simple, literal_word(is_system[3] if is_system else name), rest)
+
+
+def _known_part(name: Word) -> list[str]:
+    """What is left of a program's name if all that is not known of it is empty: ``rm`` of ``rm$x``."""
+    known = "".join(piece.text for piece in name.pieces if piece.kind in ("bare", "quoted"))
+    return [known] if known and "/" not in known else []
 
 
 def _respelled(simple: SimpleCommand, named: Word, rest: list[Word]) -> Iterator[SimpleCommand]:
