@@ -8,7 +8,7 @@ from served import served
 
 from turnkeeper.core.limits import JSON_DEPTH_MAX
 from turnkeeper.server import routes
-from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.route import Route
 
 ROUTES = [route for route in routes.load() if route.media == "application/json"]
 """All but the streams, which do not end."""
@@ -17,7 +17,7 @@ WITH_QUERY = [route for route in ROUTES if route.query is not type(None)]
 WITH_BODY = [route for route in ROUTES if route.body is not type(None)]
 
 
-def name_of(route: AnyRoute) -> str:
+def name_of(route: Route) -> str:
     return f"{route.method} {route.path}"
 
 
@@ -26,7 +26,7 @@ def deep(levels: int) -> bytes:
 
 
 @pytest.mark.parametrize("route", WITH_QUERY, ids=name_of)
-async def test_an_empty_word_in_a_query_is_no_filter_or_refused(route: AnyRoute, tmp_path: Path) -> None:
+async def test_an_empty_word_in_a_query_is_no_filter_or_refused(route: Route, tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         session = await server.session()
         path = route.path.replace("{sessionID}", session)
@@ -42,7 +42,7 @@ async def test_an_empty_parent_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=name_of)
-async def test_a_body_that_is_too_deep_is_refused(route: AnyRoute, tmp_path: Path) -> None:
+async def test_a_body_that_is_too_deep_is_refused(route: Route, tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         path = route.path.replace("{sessionID}", await server.session()).replace("{", "x").replace("}", "")
         for levels in (JSON_DEPTH_MAX + 1, 950, 100_000):
@@ -58,7 +58,7 @@ async def test_metadata_as_deep_as_the_bound_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
-async def test_a_directory_of_five_thousand_characters_is_refused(route: AnyRoute, tmp_path: Path) -> None:
+async def test_a_directory_of_five_thousand_characters_is_refused(route: Route, tmp_path: Path) -> None:
     long = "/" + "x" * 5000
     async with served(tmp_path) as server:
         path = route.path.replace("{sessionID}", await server.session()).replace("{", "x").replace("}", "")

@@ -6,13 +6,13 @@ from turnkeeper.model.command import Command, CommandCall, CommandSource
 from turnkeeper.model.message import model_choice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import FileInput
-from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Conflict, Forbidden, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.run.commands import INIT
 from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.names import MessageName
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.routes.turn import answered
 from turnkeeper.sessions import command as sending
 
@@ -109,23 +109,7 @@ def _entry(command: Command) -> CommandEntry:
 
 
 ROUTES = (
-    Route(method="GET", path="/command", operation="command.list", handler=commands, answer=list[CommandEntry]),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/command",
-        operation="session.command",
-        handler=command,
-        body=CommandBody,
-        answer=MessageWithParts,
-        errors=(Busy, Conflict, Forbidden, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/init",
-        operation="session.init",
-        handler=init,
-        body=InitBody,
-        answer=bool,
-        errors=(Busy, Conflict, Forbidden, Invalid, NotFound),
-    ),
+    route("GET", "/command", "command.list", commands),
+    route("POST", "/session/{sessionID}/command", "session.command", command, Busy, Conflict, Forbidden, NotFound),
+    route("POST", "/session/{sessionID}/init", "session.init", init, Busy, Conflict, Forbidden, NotFound),
 )

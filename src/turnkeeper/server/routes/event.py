@@ -7,7 +7,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.server.asgi import Application
 from turnkeeper.server.errors import Malformed
 from turnkeeper.server.request import HttpRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.service import Service
 from turnkeeper.server.streams.channel import StreamFilter, StreamFormat
 from turnkeeper.server.streams.hub import Hub
@@ -73,37 +73,8 @@ async def session(call: HttpRequest[TailQuery, None]) -> Application:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/event",
-        operation="event.subscribe",
-        handler=local,
-        query=StreamQuery,
-        media="text/event-stream",
-    ),
-    Route(
-        method="GET",
-        path="/global/event",
-        operation="global.event",
-        handler=all_directories,
-        query=StreamQuery,
-        media="text/event-stream",
-    ),
-    Route(
-        method="GET",
-        path="/api/event",
-        operation="v2.event.subscribe",
-        handler=second,
-        query=StreamQuery,
-        media="text/event-stream",
-    ),
-    Route(
-        method="GET",
-        path="/api/session/{sessionID}/event",
-        operation="v2.session.events",
-        handler=session,
-        query=TailQuery,
-        errors=(NotFound,),
-        media="text/event-stream",
-    ),
+    route("GET", "/event", "event.subscribe", local, media="text/event-stream"),
+    route("GET", "/global/event", "global.event", all_directories, media="text/event-stream"),
+    route("GET", "/api/event", "v2.event.subscribe", second, media="text/event-stream"),
+    route("GET", "/api/session/{sessionID}/event", "v2.session.events", session, NotFound, media="text/event-stream"),
 )

@@ -17,7 +17,7 @@ from turnkeeper.server.moments import Moments
 from turnkeeper.server.names import SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.routes.view import MomentQuery
 from turnkeeper.sessions.context import ContextReport, report
 from turnkeeper.sessions.overview import Overview
@@ -144,96 +144,15 @@ async def asks(call: PlainRequest) -> AllAsks:
     )
 
 
-_SESSION = "/tk/session/{sessionID}"
-
 ROUTES = (
-    Route(
-        method="GET",
-        path="/tk/sessions",
-        operation="turnkeeper.sessions",
-        tier=0,
-        handler=overview,
-        query=OverviewQuery,
-        answer=Overview,
-        errors=(Invalid,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/timeline",
-        operation="turnkeeper.session.timeline",
-        tier=0,
-        handler=events,
-        answer=Timeline,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/context",
-        operation="turnkeeper.session.context",
-        tier=0,
-        handler=context,
-        query=MomentQuery,
-        answer=ContextReport,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/ledger",
-        operation="turnkeeper.session.ledger",
-        tier=0,
-        handler=ledger,
-        query=MomentQuery,
-        answer=Spending,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/changes",
-        operation="turnkeeper.session.changes",
-        tier=0,
-        handler=changes,
-        query=MomentQuery,
-        answer=tuple[FileChange, ...],
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/tree",
-        operation="turnkeeper.session.tree",
-        tier=0,
-        handler=relatives,
-        answer=Tree,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/blame",
-        operation="turnkeeper.session.blame",
-        tier=0,
-        handler=blame,
-        query=BlameQuery,
-        answer=Blame,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/recall/{{handle}}",
-        operation="turnkeeper.session.recall",
-        tier=0,
-        handler=recall,
-        query=RecallQuery,
-        answer=RecallPage,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path="/tk/search",
-        operation="turnkeeper.search",
-        tier=0,
-        handler=search,
-        query=SearchQuery,
-        answer=list[Found],
-        errors=(Invalid, NotFound),
-    ),
-    Route(method="GET", path="/tk/asks", operation="turnkeeper.asks", tier=0, handler=asks, answer=AllAsks),
+    route("GET", "/tk/sessions", "turnkeeper.sessions", overview),
+    route("GET", "/tk/session/{sessionID}/timeline", "turnkeeper.session.timeline", events, NotFound),
+    route("GET", "/tk/session/{sessionID}/context", "turnkeeper.session.context", context, NotFound),
+    route("GET", "/tk/session/{sessionID}/ledger", "turnkeeper.session.ledger", ledger, NotFound),
+    route("GET", "/tk/session/{sessionID}/changes", "turnkeeper.session.changes", changes, NotFound),
+    route("GET", "/tk/session/{sessionID}/tree", "turnkeeper.session.tree", relatives, NotFound),
+    route("GET", "/tk/session/{sessionID}/blame", "turnkeeper.session.blame", blame, NotFound),
+    route("GET", "/tk/session/{sessionID}/recall/{handle}", "turnkeeper.session.recall", recall, NotFound),
+    route("GET", "/tk/search", "turnkeeper.search", search, NotFound),
+    route("GET", "/tk/asks", "turnkeeper.asks", asks),
 )

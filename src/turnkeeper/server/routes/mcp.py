@@ -8,7 +8,7 @@ from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import AnyRoute, Route
+from turnkeeper.server.route import route
 from turnkeeper.workspace.mcp_login import LoginAttempt
 from turnkeeper.workspace.mcp_server import McpServer
 
@@ -148,71 +148,14 @@ async def _server(call: HttpRequest[None, B]) -> McpServer:
         raise Missing("McpServer", name) from error
 
 
-ROUTES: tuple[AnyRoute, ...] = (
-    Route(method="GET", path="/mcp", operation="mcp.status", handler=status, answer=dict[str, McpStatus]),
-    Route(
-        method="POST",
-        path="/mcp",
-        operation="mcp.add",
-        handler=add,
-        body=AddBody,
-        answer=dict[str, McpStatus],
-        errors=(Invalid,),
-    ),
-    Route(
-        method="GET",
-        path="/experimental/resource",
-        operation="experimental.resource.list",
-        handler=resources,
-        answer=dict[str, ResourceEntry],
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/connect",
-        operation="mcp.connect",
-        handler=connect,
-        answer=bool,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/disconnect",
-        operation="mcp.disconnect",
-        handler=disconnect,
-        answer=bool,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/auth",
-        operation="mcp.auth.start",
-        handler=start_login,
-        answer=LoginPage,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/auth/callback",
-        operation="mcp.auth.callback",
-        handler=finish_login,
-        body=CodeBody,
-        answer=McpStatus,
-        errors=(Invalid, NotFound, Conflict),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/auth/authenticate",
-        operation="mcp.auth.authenticate",
-        handler=authenticate,
-        answer=McpStatus,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="DELETE",
-        path="/mcp/{name}/auth",
-        operation="mcp.auth.remove",
-        handler=log_out,
-        answer=LoggedOut,
-        errors=(NotFound,),
-    ),
+ROUTES = (
+    route("GET", "/mcp", "mcp.status", status),
+    route("POST", "/mcp", "mcp.add", add),
+    route("GET", "/experimental/resource", "experimental.resource.list", resources),
+    route("POST", "/mcp/{name}/connect", "mcp.connect", connect, NotFound),
+    route("POST", "/mcp/{name}/disconnect", "mcp.disconnect", disconnect, NotFound),
+    route("POST", "/mcp/{name}/auth", "mcp.auth.start", start_login, NotFound),
+    route("POST", "/mcp/{name}/auth/callback", "mcp.auth.callback", finish_login, NotFound, Conflict),
+    route("POST", "/mcp/{name}/auth/authenticate", "mcp.auth.authenticate", authenticate, NotFound),
+    route("DELETE", "/mcp/{name}/auth", "mcp.auth.remove", log_out, NotFound),
 )

@@ -1,10 +1,9 @@
 """The plugins of a directory, and what went wrong in each last."""
 
 from turnkeeper.model.plugin import PluginStatus
-from turnkeeper.model.refusal import Invalid
 from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.request import PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 
 
 async def plugins(call: PlainRequest) -> list[PluginStatus]:
@@ -15,14 +14,4 @@ async def plugins(call: PlainRequest) -> list[PluginStatus]:
     return [one.but(error=one.error and mask.within(one.error)) for one in found]
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/plugin",
-        operation="turnkeeper.plugins",
-        tier=0,
-        handler=plugins,
-        answer=list[PluginStatus],
-        errors=(Invalid,),
-    ),
-)
+ROUTES = (route("GET", "/plugin", "turnkeeper.plugins", plugins),)

@@ -1,10 +1,9 @@
 """The tools that models may call."""
 
 from turnkeeper.model.message import ModelChoice
-from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 
 
 class ToolQuery(Value):
@@ -42,14 +41,6 @@ async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolEntry]:
 
 
 ROUTES = (
-    Route(method="GET", path="/experimental/tool/ids", operation="tool.ids", handler=ids, answer=list[str]),
-    Route(
-        method="GET",
-        path="/experimental/tool",
-        operation="tool.list",
-        handler=tools,
-        query=ToolQuery,
-        answer=list[ToolEntry],
-        errors=(Invalid,),
-    ),
+    route("GET", "/experimental/tool/ids", "tool.ids", ids),
+    route("GET", "/experimental/tool", "tool.list", tools),
 )

@@ -13,7 +13,7 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionRequest
-from turnkeeper.model.refusal import Conflict, Invalid, NotFound, Refusal
+from turnkeeper.model.refusal import Conflict, NotFound, Refusal
 from turnkeeper.model.session import Origin, Session, SessionModel
 from turnkeeper.model.status import Owner, Status
 from turnkeeper.model.todo import Todo
@@ -21,7 +21,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.server.moments import Moment, Moments
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.sessions.outline import Outline, outline
 from turnkeeper.sessions.shown import Shown, shown
 from turnkeeper.store.message_reader import place_cursor
@@ -229,56 +229,17 @@ async def withdraw(call: PlainRequest) -> MessageWithParts:
     return public(await call.turnkeeper.withdraw(call.session_id, call.params["messageID"]))
 
 
-_SESSION = "/tk/session/{sessionID}"
-
 ROUTES = (
-    Route(
-        method="GET",
-        path=f"{_SESSION}/state",
-        operation="turnkeeper.session.state",
-        tier=0,
-        handler=state,
-        query=MomentQuery,
-        answer=SessionState,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/outline",
-        operation="turnkeeper.session.outline",
-        tier=0,
-        handler=rows,
-        query=OutlineQuery,
-        answer=Outline,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/messages",
-        operation="turnkeeper.session.messages",
-        tier=0,
-        handler=messages,
-        query=MessagesQuery,
-        answer=PlacedMessages,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/shown",
-        operation="turnkeeper.session.shown",
-        tier=0,
-        handler=shown_now,
-        query=MomentQuery,
-        answer=Shown,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="DELETE",
-        path=f"{_SESSION}/inbox/{{messageID}}",
-        operation="turnkeeper.session.withdraw",
-        tier=0,
-        handler=withdraw,
-        answer=MessageWithParts,
-        errors=(Conflict, NotFound),
+    route("GET", "/tk/session/{sessionID}/state", "turnkeeper.session.state", state, NotFound),
+    route("GET", "/tk/session/{sessionID}/outline", "turnkeeper.session.outline", rows, NotFound),
+    route("GET", "/tk/session/{sessionID}/messages", "turnkeeper.session.messages", messages, NotFound),
+    route("GET", "/tk/session/{sessionID}/shown", "turnkeeper.session.shown", shown_now, NotFound),
+    route(
+        "DELETE",
+        "/tk/session/{sessionID}/inbox/{messageID}",
+        "turnkeeper.session.withdraw",
+        withdraw,
+        Conflict,
+        NotFound,
     ),
 )
