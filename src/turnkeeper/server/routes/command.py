@@ -87,10 +87,11 @@ async def init(call: HttpRequest[None, InitBody]) -> bool:
 
 async def _send(call: HttpRequest[None, B], given: CommandCall) -> MessageWithParts:
     tk = call.turnkeeper
+    await tk.runtime.lease_keeper.host.check_prompt(call.session_id)
     receipt = await sending.send(tk.store, tk.runtime, call.session_id, given)
     await tk.runtime.request(call.session_id)
     session = await tk.get(call.session_id)
-    answer = await answered(call)
+    answer = await answered(call, receipt.message_id)
     tk.publish(sending.executed(session, given, receipt.message_id))
     return answer
 
