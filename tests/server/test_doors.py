@@ -1,5 +1,6 @@
-"""What no route takes: empty names, JSON that is too deep, paths that no system has."""
+"""What no route takes: empty names, JSON that is too deep, endless numbers, paths that no system has."""
 
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import msgspec
@@ -48,6 +49,28 @@ async def test_a_body_that_is_too_deep_is_refused(route: Route, tmp_path: Path) 
         for levels in (JSON_DEPTH_MAX + 1, 950, 100_000):
             answer = await server.http.request(route.method, path, content=deep(levels))
             assert 400 <= answer.status_code < 500, answer.text
+
+
+DEEP_CURSOR = urlsafe_b64encode(b'{"seq":1,"order":"asc","direction":"next","x":' + deep(5000) + b"}").decode()
+LONG_NUMBER = "9" * 5000
+LONG_PLACE = urlsafe_b64encode(b'{"order":"asc","at":"%b"}' % LONG_NUMBER.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"/session/{{id}}/message?limit=2&before={DEEP_CURSOR}",
+        f"/experimental/session?cursor={DEEP_CURSOR}",
+        f"/tk/sessions?cursor={DEEP_CURSOR}",
+        f"/api/session/{{id}}/message?cursor={DEEP_CURSOR}",
+        f"/api/session?cursor={DEEP_CURSOR}",
+        f"/api/session?cursor={LONG_PLACE}",
+        f"/api/session/{{id}}/event?after={LONG_NUMBER}",
+    ],
+)
+async def test_a_cursor_that_is_too_deep_or_too_long_is_refused(address: str, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        await server.get(address.replace("{id}", await server.session()), 400)
 
 
 async def test_metadata_as_deep_as_the_bound_is_kept(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.asgi import Application
 from turnkeeper.server.errors import Malformed
+from turnkeeper.server.names import number_in
 from turnkeeper.server.request import HttpRequest
 from turnkeeper.server.route import route
 from turnkeeper.server.service import Service
@@ -63,13 +64,12 @@ async def second(call: HttpRequest[StreamQuery, None]) -> Application:
 
 async def session(call: HttpRequest[TailQuery, None]) -> Application:
     """Stream the durable events of a session after an event number, then each new one."""
-    given = call.query.after or call.headers.get("last-event-id")
-    if given is not None and not given.isdecimal():
-        raise Malformed(f"after is the number of an event, not {given!r}", "Query")
+    given = call.query.after or call.headers.get("last-event-id") or "0"
+    if (after := number_in(given)) is None:
+        raise Malformed(f"after is the number of an event, not {given!r:.80}", "Query")
     await call.turnkeeper.get(call.session_id)
     wants_ids = call.query.ids or "last-event-id" in call.headers
-    store, after = call.turnkeeper.store, int(given or 0)
-    return Tail(call.service.part(hub), lambda: tail(store, call.session_id, after, ids=wants_ids))
+    return Tail(call.service.part(hub), lambda: tail(call.turnkeeper.store, call.session_id, after, ids=wants_ids))
 
 
 ROUTES = (

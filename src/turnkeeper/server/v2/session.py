@@ -4,10 +4,12 @@ from turnkeeper.api import Turnkeeper
 from turnkeeper.model.session import Revert, Session, SessionModel
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import InvalidCursor
+from turnkeeper.server.names import number_in
 from turnkeeper.server.public import public
 from turnkeeper.server.v2 import shape
-from turnkeeper.server.v2.reading import Cursors, Order, encode_cursor
+from turnkeeper.server.v2.reading import Cursors, Order
 from turnkeeper.server.v2.shape import Location, TokenUsage
+from turnkeeper.store.cursor import cursor
 
 TRAIL_MAX = 20
 """How many pages a client can go back."""
@@ -90,10 +92,8 @@ async def sessions(
     else:
         found, following = await _oldest(turnkeeper, wanted, limit, place.at)
     trail = (*place.trail, place.at)[-TRAIL_MAX:]
-    after = encode_cursor(ListPlace(order=place.order, at=following, trail=trail)) if following is not None else None
-    before = (
-        encode_cursor(ListPlace(order=place.order, at=place.trail[-1], trail=place.trail[:-1])) if place.trail else None
-    )
+    after = cursor(ListPlace(order=place.order, at=following, trail=trail)) if following is not None else None
+    before = cursor(ListPlace(order=place.order, at=place.trail[-1], trail=place.trail[:-1])) if place.trail else None
     return SessionsPage(data=tuple(map(session_info, found)), cursor=Cursors(previous=before, next=after))
 
 
@@ -129,9 +129,8 @@ async def _oldest(
         if after is None:
             break
     every.reverse()
-    if at is not None and not at.isdecimal():
+    if (begin := number_in(at or "0")) is None:
         raise InvalidCursor("Invalid cursor")
-    begin = int(at or 0)
     end = begin + limit
     return every[begin:end], str(end) if end < len(every) else None
 
