@@ -2,7 +2,9 @@
 
 from typing import TypeVar
 
-from turnkeeper.model.command import Command, CommandCall, CommandSource
+import msgspec
+
+from turnkeeper.model.command import CommandCall, CommandSource
 from turnkeeper.model.message import model_choice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import FileInput
@@ -55,7 +57,8 @@ class InitBody(Value):
 
 async def commands(call: PlainRequest) -> list[CommandEntry]:
     """Commands with templates: built-in ones, those of the configuration and of markdown files, and skills."""
-    return [_entry(one) for one in await call.service.part(Catalogue).commands(await call.place())]
+    found = await call.service.part(Catalogue).commands(await call.place())
+    return msgspec.convert(found, list[CommandEntry], from_attributes=True)
 
 
 async def command(call: HttpRequest[None, CommandBody]) -> MessageWithParts:
@@ -94,19 +97,6 @@ async def _send(call: HttpRequest[None, B], given: CommandCall) -> MessageWithPa
     answer = await answered(call, receipt.message_id)
     tk.publish(sending.executed(session, given, receipt.message_id))
     return answer
-
-
-def _entry(command: Command) -> CommandEntry:
-    return CommandEntry(
-        name=command.name,
-        description=command.description,
-        agent=command.agent,
-        model=command.model,
-        source=command.source,
-        template=command.template,
-        subtask=command.subtask,
-        hints=command.hints,
-    )
 
 
 ROUTES = (

@@ -13,7 +13,7 @@ from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.server.moments import Moments
+from turnkeeper.server.moments import moment
 from turnkeeper.server.names import SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
@@ -78,8 +78,8 @@ async def events(call: PlainRequest) -> Timeline:
 
 async def context(call: HttpRequest[MomentQuery, None]) -> ContextReport:
     """The System Context of a session, and how much of each request could be reused; now, or after an event."""
-    moment = await call.service.part(Moments).at(call.session_id, call.query.at)
-    return await report(call.turnkeeper.store, moment.view)
+    view, _ = await moment(call, call.query.at)
+    return await report(call.turnkeeper.store, view)
 
 
 async def ledger(call: HttpRequest[MomentQuery, None]) -> Spending:
@@ -87,14 +87,13 @@ async def ledger(call: HttpRequest[MomentQuery, None]) -> Spending:
 
     After an event it is without Child Sessions.
     """
-    return await spending(
-        (await call.service.part(Moments).at(call.session_id, call.query.at)).queries, call.session_id
-    )
+    _, queries = await moment(call, call.query.at)
+    return await spending(queries, call.session_id)
 
 
 async def changes(call: HttpRequest[MomentQuery, None]) -> tuple[FileChange, ...]:
     """The files that a session changed, without what is undone; now, or after an event."""
-    _, queries = await call.service.part(Moments).at(call.session_id, call.query.at)
+    _, queries = await moment(call, call.query.at)
     if (await queries.session(call.session_id)).revert is None:
         return tuple(map(stored_change, await queries.diffs(call.session_id)))
     return await call.turnkeeper.changes(call.session_id, at=call.query.at)
@@ -137,11 +136,8 @@ async def search(call: HttpRequest[SearchQuery, None]) -> list[Found]:
 
 async def asks(call: PlainRequest) -> AllAsks:
     """Every permission request and question that waits for the user, of all directories."""
-    permissions = [public(one) for one in await call.turnkeeper.permissions()]
-    return AllAsks(
-        permissions=tuple(permissions),
-        questions=tuple([public(one) for one in await call.turnkeeper.questions()]),
-    )
+    permissions, questions = await call.turnkeeper.permissions(), await call.turnkeeper.questions()
+    return AllAsks(permissions=public(tuple(permissions)), questions=public(tuple(questions)))
 
 
 ROUTES = (
