@@ -99,7 +99,7 @@ async def list_sessions(call: HttpRequest[ApiListQuery, None]) -> SessionsPage:
         checked_directory(given.directory, "Query")
     wanted = SessionsQuery(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
     place = decode_cursor(given.cursor, ListPlace) if given.cursor else None
-    return await sessions(call.turnkeeper, wanted, limit=given.limit, order=given.order, place=place)
+    return await sessions(call.turnkeeper.store, wanted, limit=given.limit, order=given.order, place=place)
 
 
 async def active(call: PlainRequest) -> Active:

@@ -105,28 +105,15 @@ async def list_sessions(call: HttpRequest[ListQuery, None]) -> list[Session]:
     directory: str | None = None
     if wanted.scope is None and wanted.path is None and wanted.directory:
         directory = str(place.directory)
-    limit = int(wanted.limit) if wanted.limit else 100
-    found: list[Session] = []
-    after: str | None = None
-    while len(found) < limit:
-        chosen = listing.SessionFilter(
-            directory=directory,
-            project_id=place.id if directory is None else None,
-            roots=wanted.roots == "true",
-            search=wanted.search or None,
-            since=int(wanted.start) if wanted.start is not None else None,
-            limit=limit - len(found),
-            after=after,
-        )
-        page = await listing.sessions(call.turnkeeper.store, chosen)
-        found.extend(one for one in page.items if not wanted.path or _is_below(one, wanted.path))
-        if (after := page.older) is None:
-            break
-    return [public(one) for one in found]
-
-
-def _is_below(session: Session, path: str) -> bool:
-    return session.path == path or (session.path or "").startswith(f"{path}/")
+    chosen = listing.SessionFilter(
+        directory=directory,
+        project_id=place.id if directory is None else None,
+        roots=wanted.roots == "true",
+        search=wanted.search or None,
+        since=int(wanted.start) if wanted.start is not None else None,
+        limit=int(wanted.limit or 0) or 100,
+    )
+    return [public(one) for one in (await listing.gathered(call.turnkeeper.store, chosen, wanted.path)).items]
 
 
 async def get(call: PlainRequest) -> Session:
