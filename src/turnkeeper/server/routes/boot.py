@@ -137,7 +137,7 @@ async def console(call: PlainRequest) -> Console:
 
 async def skills(call: PlainRequest) -> list[Skill]:
     """The skills of a directory, with their texts."""
-    found = await call.turnkeeper.runtime.directories.skills(await call.place())
+    found = await call.directories.skills(await call.place())
     return list(found.skills)
 
 

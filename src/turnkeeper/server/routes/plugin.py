@@ -9,7 +9,7 @@ from turnkeeper.server.route import route
 async def plugins(call: PlainRequest) -> list[PluginStatus]:
     """The plugins of a directory in the order in which they are called, and what went wrong in each last."""
     place = await call.place()
-    found = await call.turnkeeper.runtime.directories.plugin_statuses(place)
+    found = await call.directories.plugin_statuses(place)
     mask = call.service.part(Catalogue).mask(place)  # A plugin is given its options, and may quote them.
     return [one.but(error=one.error and mask.within(one.error)) for one in found]
 

@@ -23,7 +23,7 @@ class ToolEntry(Value):
 
 async def ids(call: PlainRequest) -> list[str]:
     """The names of all tools."""
-    setup = await call.turnkeeper.runtime.directories.setup(await call.place())
+    setup = await call.directories.setup(await call.place())
     return list(setup.toolbox.names)
 
 
@@ -33,7 +33,7 @@ async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolEntry]:
     model = call.turnkeeper.runtime.model(
         ModelChoice(provider_id=call.query.provider, model_id=call.query.model), place
     )
-    setup = await call.turnkeeper.runtime.directories.setup(place)
+    setup = await call.directories.setup(place)
     return [
         ToolEntry(id=one.name, description=one.description, parameters=one.schema)
         for one in setup.toolbox.visible((), model_id=model.id, agents=setup.agents.values()).definitions()

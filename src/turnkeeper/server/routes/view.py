@@ -170,7 +170,7 @@ async def _window(call: HttpRequest[MomentQuery, None], queries: Queries) -> Win
             tokens, named = one.info.tokens, (one.info.provider_id, one.info.model_id)
             used = tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
             try:
-                _, catalog = call.turnkeeper.runtime.directories.catalog(await call.place())
+                _, catalog = call.directories.catalog(await call.place())
                 limit = catalog.find(*named).limits.context
             except Refusal:  # A model that is not configured any more.
                 return None
