@@ -1,7 +1,5 @@
 """Permission requests and questions, second generation: list them and reply."""
 
-from collections.abc import Sequence
-
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
@@ -91,13 +89,15 @@ async def pending(call: PlainRequest) -> Located[tuple[Asked, ...]]:
 
 async def pending_of(call: PlainRequest) -> AskedList:
     """Pending permission requests of a session."""
-    return AskedList(data=tuple(map(asked, await _waiting(call))))
+    found = await call.turnkeeper.permissions(session_id=call.session_id)
+    return AskedList(data=tuple(map(asked, found)))
 
 
 async def get(call: PlainRequest) -> AskedOne:
     """A pending permission request."""
     name = call.params["requestID"]
-    found = next((one for one in await _waiting(call) if one.id == name), None)
+    waiting = await call.turnkeeper.permissions(session_id=call.session_id)
+    found = next((one for one in waiting if one.id == name), None)
     if found is None:
         raise Missing("Permission", name)
     return AskedOne(data=asked(found))
@@ -137,7 +137,6 @@ async def questions(call: PlainRequest) -> Located[tuple[QuestionRequest, ...]]:
 
 async def questions_of(call: PlainRequest) -> AskedQuestions:
     """Questions of models that wait in a session."""
-    await call.turnkeeper.get(call.session_id)
     found = await call.turnkeeper.questions(session_id=call.session_id)
     return AskedQuestions(data=tuple(map(public, found)))
 
@@ -152,11 +151,6 @@ async def dismiss(call: HttpRequest[Dismissal, None]) -> None:
     """Dismiss a question of a model."""
     await call.turnkeeper.get(call.session_id)
     await question.answer(call, None, absence=call.query.absence, session_id=call.session_id)
-
-
-async def _waiting(call: PlainRequest) -> Sequence[PermissionRequest]:
-    await call.turnkeeper.get(call.session_id)
-    return await call.turnkeeper.permissions(session_id=call.session_id)
 
 
 _OF = "/api/session/{sessionID}"

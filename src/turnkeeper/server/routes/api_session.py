@@ -124,13 +124,11 @@ async def interrupt(call: PlainRequest) -> None:
 
 async def wait(call: PlainRequest) -> None:
     """Wait until a session is idle, whichever process runs it."""
-    await call.turnkeeper.get(call.session_id)
     await wait_idle(call.turnkeeper, call.session_id)
 
 
 async def compact(call: PlainRequest) -> None:
     """Replace the history so far by a summary."""
-    await call.turnkeeper.get(call.session_id)
     await call.turnkeeper.compact(call.session_id, force=True)
 
 
