@@ -152,5 +152,8 @@ def _trusted(screen: Screen, path: str, settings: list[str], tools: Collection[P
     if settings:
         lines += ["These settings hold from now on:", *(f"  {harmless(name)}" for name in settings)]
     if tools:
-        lines += ["These tools and plugins are trusted as they are now:", *(f"  {harmless(str(file))}" for file in tools)]
+        lines += [
+            "These tools and plugins are trusted as they are now:",
+            *(f"  {harmless(str(file))}" for file in tools),
+        ]
     return "\n".join(lines)
