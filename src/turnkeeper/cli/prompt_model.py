@@ -37,8 +37,7 @@ async def model_of_prompt(
 
     place = await (stored_place(session.directory) if session is not None else identify(directory))
     directories = tk.runtime.directories
-    await directories.renew_plugins(place)  # They may bring the model or the agent.
-    config, _ = directories.catalog(place)
+    config = (await directories.look(place)).config.config  # Plugins may bring the model or the agent.
     own = (await tk.runtime.agent(prompt.agent or (session.agent if session is not None else None), place)).model
     if prompt.model is not None:
         directories.model(place, prompt.model)

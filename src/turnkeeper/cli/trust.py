@@ -119,10 +119,10 @@ def _settings(place: "ProjectPlace", environ: Mapping[str, str]) -> "ProjectSett
 
 def _tools(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
     """The files of tools and plugins of a project with their contents. Unreadable ones are left out."""
-    from turnkeeper.workspace import config, tool_files
+    from turnkeeper.workspace import setting_files, tool_files
 
     found: dict[Path, bytes] = {}
-    directories = config.project_code_directories(place.directory, place.worktree, environ)
+    directories = setting_files.project_directories(place.directory, place.worktree, environ)
     for file in tool_files.found_in(directories, (*tool_files.FOLDERS, *tool_files.PLUGIN_FOLDERS)):
         with suppress(OSError, Invalid):
             found[file] = tool_files.read(file)
@@ -152,5 +152,8 @@ def _trusted(screen: Screen, path: str, settings: list[str], tools: Collection[P
     if settings:
         lines += ["These settings hold from now on:", *(f"  {harmless(name)}" for name in settings)]
     if tools:
-        lines += ["These tools and plugins are trusted as they are now:", *(f"  {harmless(str(file))}" for file in tools)]
+        lines += [
+            "These tools and plugins are trusted as they are now:",
+            *(f"  {harmless(str(file))}" for file in tools),
+        ]
     return "\n".join(lines)

@@ -62,6 +62,14 @@ class DirectoryConfig(NamedTuple):
         return find_agent(self.agents, name) if name is not None else default_agent(self.agents, self.config)
 
 
+class LookedAt(NamedTuple):
+    """What one look at a place found: its settings as they are written, its plugins, and what both give."""
+
+    loaded: LoadedSettings
+    plugins: PluginSet
+    config: DirectoryConfig
+
+
 class ResolvedDirectory(NamedTuple):
     """A directory: the place it is, and what is configured there."""
 
@@ -113,12 +121,19 @@ class ConfiguredDirectories:
     async def resolve(self, directory: str) -> ResolvedDirectory:
         """What a session's directory is now. Raises Invalid if it leads elsewhere, or its configuration is wrong."""
         place = await stored_place(directory)
-        await self.renew_plugins(place)
-        return ResolvedDirectory(place, self.config(place))
+        return ResolvedDirectory(place, (await self.look(place)).config)
+
+    async def look(self, place: ProjectPlace) -> LookedAt:
+        """What is there now, with the plugins brought up to date. Raises Invalid if the configuration is wrong."""
+        loaded = self.settings(place.directory, place.worktree)
+        plugins = await self.plugins.renew(place, loaded)
+        return LookedAt(loaded, plugins, self._config(place, loaded))
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:
         """What is configured in a place now. Raises Invalid if the configuration is wrong."""
-        loaded = self.settings(place.directory, place.worktree)
+        return self._config(place, self.settings(place.directory, place.worktree))
+
+    def _config(self, place: ProjectPlace, loaded: LoadedSettings) -> DirectoryConfig:
         config = self.plugins.config(place.directory, loaded)
         self._tell(place.directory, loaded)
         known = self._known.pop(place.directory, None)
@@ -209,9 +224,9 @@ class ConfiguredDirectories:
                 plugins.unusable(by, SMALL_MODEL.name, error)
         return choice.small_model(catalog, config, used.provider_id) or choice.find(catalog, used)
 
-    async def skills(self, place: ProjectPlace) -> FoundSkills:
-        """The skills of a place, by name. What is wrong with a file is logged once. Raises Invalid."""
-        found = await self._skills.skills(place, self.config(place).config)
+    async def skills(self, place: ProjectPlace, seen: LookedAt) -> FoundSkills:
+        """The skills of a place that was just looked at, by name. What is wrong with a file is logged once."""
+        found = await self._skills.skills(place, seen.config.config, seen.loaded.directories)
         for problem in found.problems:
             if problem not in self._told_problems:
                 self._told_problems.add(problem)
@@ -224,8 +239,4 @@ class ConfiguredDirectories:
 
     async def plugin_statuses(self, place: ProjectPlace) -> tuple[PluginStatus, ...]:
         """What became of the plugins of a place, which are brought up to date. Raises Invalid."""
-        return tuple(plugin.status for plugin in (await self.renew_plugins(place)).plugins)
-
-    async def renew_plugins(self, place: ProjectPlace) -> PluginSet:
-        """Bring the plugins of a place up to date."""
-        return await self.plugins.renew(place, self.settings(place.directory, place.worktree))
+        return tuple(plugin.status for plugin in (await self.look(place)).plugins.plugins)

@@ -135,9 +135,9 @@ class Directories(ConfiguredDirectories):
 
     async def setup(self, place: ProjectPlace) -> DirectorySetup:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
-        plugins = await self.renew_plugins(place)
-        config, catalog, known = self.config(place)
-        credentials, skills = self._auth.read(), await self.skills(place)
+        seen = await self.look(place)
+        loaded, plugins, (config, catalog, known) = seen
+        credentials, skills = self._auth.read(), await self.skills(place, seen)
         environ = self._command_environ(config, catalog)
         servers = await self.mcp.all.ready(place.directory, config, environ)
 
@@ -146,7 +146,9 @@ class Directories(ConfiguredDirectories):
 
         return DirectorySetup(
             agents=known,
-            toolbox=await self._toolboxes.of(place, servers, [one.tool for one in plugins.contributed.tools]),
+            toolbox=await self._toolboxes.of(
+                place, loaded.directories, servers, [one.tool for one in plugins.contributed.tools]
+            ),
             servers=servers,
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
@@ -225,8 +227,8 @@ class Directories(ConfiguredDirectories):
 
     async def commands(self, place: ProjectPlace) -> dict[str, Command]:
         """The commands of a place, by name. Raises Invalid if the configuration is wrong."""
-        await self.renew_plugins(place)
-        skills, loaded = await self.skills(place), self.settings(place.directory, place.worktree)
+        seen = await self.look(place)
+        skills, loaded = await self.skills(place, seen), seen.loaded
         plugged, served = self.plugins.commands(place.directory, loaded), await self.mcp.commands(place)
         return known_commands(CommandPlaces(loaded, skills.skills, plugged, served))
 

@@ -85,7 +85,8 @@ async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
 async def skills(call: PlainRequest) -> Located[tuple[Skill, ...]]:
     """The skills of a directory, with their texts."""
     place = await call.place()
-    found = await call.turnkeeper.runtime.directories.skills(place)
+    directories = call.turnkeeper.runtime.directories
+    found = await directories.skills(place, await directories.look(place))
     return Located(location=catalogue.location(place), data=found.skills)
 
 

@@ -138,7 +138,8 @@ async def console(call: PlainRequest) -> Console:
 
 async def skills(call: PlainRequest) -> list[Skill]:
     """The skills of a directory, with their texts."""
-    found = await call.turnkeeper.runtime.directories.skills(await call.place())
+    directories, place = call.turnkeeper.runtime.directories, await call.place()
+    found = await directories.skills(place, await directories.look(place))
     return list(found.skills)
 
 
