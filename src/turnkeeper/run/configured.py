@@ -14,12 +14,15 @@ from anyio.abc import TaskGroup
 from turnkeeper.context.texts import agent_prompts
 from turnkeeper.core.agents import agents, default_agent, default_agent_problem, find_agent
 from turnkeeper.core.limits import SETTINGS_POLL_S
+from turnkeeper.core.permission import merge
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
 from turnkeeper.model.message import ModelChoice, model_choice
+from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.plugin import PluginStatus
 from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.session import Session
 from turnkeeper.plugins.hooks import SMALL_MODEL
 from turnkeeper.plugins.host import PluginHost
 from turnkeeper.plugins.payloads import SmallModelInput, SmallModelOutput
@@ -181,6 +184,11 @@ class ConfiguredDirectories:
             for place in list(self._places.values()):
                 with suppress(Invalid):  # The next turn says so.
                     self.config(place)
+
+    async def rules(self, session: Session) -> Ruleset:
+        """The rules of a session: those of its agent, then its own. Raises Invalid if there is no such agent."""
+        _, config = await self.resolve(session.directory)
+        return merge(config.agent(session.agent).permission, session.permission or ())
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:
         """The model of a prompt that names none."""

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import anyio.lowlevel
 import msgspec
 from anyio.abc import TaskGroup
 
@@ -49,7 +50,7 @@ from turnkeeper.workspace.mcp_logins import McpLogins
 from turnkeeper.workspace.mcp_server import McpServer
 from turnkeeper.workspace.mcp_servers import McpServers
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace, identify
 from turnkeeper.workspace.secret_files import SecretFiles
 from turnkeeper.workspace.settings_cache import DIRECTORIES_MAX
 from turnkeeper.workspace.snapshots import Snapshots
@@ -175,6 +176,20 @@ class Directories(ConfiguredDirectories):
             goes_on_when_rejected=bool(config.experimental.continue_loop_on_deny),
             plugins=plugins,
         )
+
+    async def preload(self, directory: Path) -> None:
+        """Load what the first turn in a directory will need, in steps, so that other tasks can run between them.
+
+        Raises a Refusal where that turn would be refused.
+        """
+        place = await identify(directory)
+        model = self.model(place, self.default_model(place))
+        await anyio.lowlevel.checkpoint()
+        setup = await self.setup(place)
+        await anyio.lowlevel.checkpoint()
+        setup.toolbox.definitions()
+        await anyio.lowlevel.checkpoint()
+        setup.provider(model)
 
     def close_tools(self) -> None:
         """End what tools of files run besides their calls."""

@@ -26,6 +26,7 @@ from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.value import encode
 from turnkeeper.run.configured import DirectoryConfig, ResolvedDirectory
+from turnkeeper.run.discovery import all_near
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.mentions import with_mentions
@@ -168,7 +169,7 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
         resolution = Resolution(store.mint, attaching, who.permission, config.agents, has_task)
     parts = await resolve(given, resolution)
     # Files are read concurrently, so the paths are sorted for a fixed order.
-    near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
+    near = await to_thread.run_sync(all_near, sorted(read), place, runtime.environ) if read else []
     last = await last_model(store, session)
     return _Resolved(
         session=_settings(session, prompt),
