@@ -142,8 +142,8 @@ def hides(rules: Sequence[Rule], permission: str) -> bool:
 
 def freed(rules: Ruleset, directories: Iterable[str]) -> Ruleset:
     """The rules with directories outside the project allowed, except those that they deny."""
-    patterns = [f"{directory.rstrip('/')}/*" for directory in directories]
-    allowed = [one for one in patterns if evaluate(rules, "external_directory", one) != "deny"]
+    patterns, outside = [f"{directory.rstrip('/')}/*" for directory in directories], about(rules, "external_directory")
+    allowed = [one for one in patterns if evaluate(outside, "external_directory", one) != "deny"]
     return (*rules, *(Rule(permission="external_directory", pattern=one, action="allow") for one in allowed))
 
 
