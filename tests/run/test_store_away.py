@@ -1,21 +1,29 @@
 """A prompt that was admitted before the store went away is answered once the store is back."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
+import pytest
+from paced import Paced
 
+from turnkeeper.core.lease import Terms
 from turnkeeper.core.limits import RELEASE_RETRY_S
+from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import TextPart
+from turnkeeper.model.status import IDLE
+from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.store.engine import StoreDamaged, StoreUnavailable
+from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreDamaged, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.store.engines.postgres import PostgresEngine
 from turnkeeper.store.engines.postgres.schema import Layout
-from turnkeeper.testing.harness import Stage, stage
+from turnkeeper.testing.harness import Stage, StageOptions, stage
 from turnkeeper.testing.postgres import own_cluster
 
 PATIENCE_S = 120
+TERMS = Terms(beat_s=2, lease_s=10, margin_s=3)
 RETRY_MS = round(RELEASE_RETRY_S * 1000)
 
 
@@ -122,3 +130,164 @@ async def test_a_session_of_a_damaged_store_is_not_tried_again(tmp_path: Path) -
         engine.error = StoreDamaged("an index is damaged")
         await opened.ask(session, "go")
         assert opened.time.slept == []
+
+
+# Outages in the middle of a run.
+
+
+class Cut(MemoryEngine):
+    """A store that takes nothing for a while."""
+
+    is_cut = False
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+        last: bytes | None = None,
+    ) -> None:
+        self._check()
+        await super().append(log, after, entries, documents, texts=texts, fence=fence, last=last)
+
+    async def put(self, documents: Mapping[Key, bytes | None]) -> None:
+        self._check()
+        await super().put(documents)
+
+    def _check(self) -> None:
+        if self.is_cut:
+            raise StoreUnavailable("the network is cut")
+
+
+async def ended(opened: Stage, session: str) -> None:
+    """Wait until the run of a session has ended."""
+    with anyio.fail_after(PATIENCE_S):
+        while session in opened.tk.running:
+            await anyio.sleep(0)
+
+
+async def stopped_for_want_of_a_heartbeat(opened: Stage, time: Paced) -> None:
+    """Let time pass until no session is run any more."""
+    with anyio.fail_after(PATIENCE_S):
+        while opened.tk.running:
+            await time.asleep(0.5)
+            time.advance(0.5)
+            await anyio.wait_all_tasks_blocked()
+
+
+def how_turns_ended(turns: Sequence[tuple[AssistantMessage, object]]) -> list[str]:
+    return [type(message.error).__name__ for message, _ in turns]
+
+
+@pytest.mark.parametrize(
+    ("policy", "ends"), [("continue", ["UnknownFailure", "NoneType"]), ("rest", ["UnknownFailure"])]
+)
+async def test_a_run_that_an_outage_of_the_database_stopped_goes_on_by_the_setting_recovery(
+    tmp_path: Path, policy: str, ends: list[str]
+) -> None:
+    gate, script = Gate(), Scripted()
+    script.says("Half a ").waits(gate).says("sentence.").then().says("whole sentence.")
+    with own_cluster() as database:
+        engine = await PostgresEngine.open(database.url(), Layout(), reconnect_s=0.1, outcome_s=0.1)
+        async with stage(engine, tmp_path / "place", script) as opened:
+            session = await opened.session(metadata={"recovery": policy})
+            await opened.say(session, "go")
+            await gate.wait_reached()
+            await asyncio.to_thread(database.stop)
+            try:
+                gate.open()
+                await ended(opened, session)
+            finally:
+                await asyncio.to_thread(database.start)
+            await retry(opened, session)
+            assert how_turns_ended(await opened.turns(session)) == ends
+            assert (await texts(opened, session))[0].startswith("Half a ")
+            assert len(script.requests) == len(ends)
+            assert await opened.is_sound(session)
+
+
+@pytest.mark.parametrize(
+    ("policy", "ends"), [("continue", ["AbortedFailure", "NoneType"]), ("rest", ["AbortedFailure"])]
+)
+async def test_a_run_whose_lease_could_not_be_renewed_goes_on_by_the_setting_recovery(
+    tmp_path: Path, policy: str, ends: list[str]
+) -> None:
+    time, gate, engine = Paced(), Gate(), Cut()
+    options = StageOptions(lease=TERMS, pace=time.pace)
+    script = Scripted().says("Half a ").waits(gate).says("sentence.").then().says("A whole one.")
+    async with stage(engine, tmp_path / "place", script, options) as opened:
+        session = await opened.session(metadata={"recovery": policy})
+        await opened.say(session, "go")
+        await gate.wait_reached()
+        engine.is_cut = True
+        await stopped_for_want_of_a_heartbeat(opened, time)
+        engine.is_cut = False
+        await retry(opened, session)
+        assert how_turns_ended(await opened.turns(session)) == ends
+        assert await opened.is_sound(session)
+
+
+async def test_a_turn_that_an_outage_stopped_before_it_said_anything_is_asked_again(tmp_path: Path) -> None:
+    time, gate, engine = Paced(), Gate(), Cut()
+    options = StageOptions(lease=TERMS, pace=time.pace)
+    script = Scripted().waits(gate).says("Lost.").then().says("Here I am.")
+    async with stage(engine, tmp_path / "place", script, options) as opened:
+        session = await opened.session(metadata={"recovery": "rest"})
+        await opened.say(session, "go")
+        await gate.wait_reached()
+        engine.is_cut = True
+        await stopped_for_want_of_a_heartbeat(opened, time)
+        engine.is_cut = False
+        await retry(opened, session)
+        assert await texts(opened, session) == ["Here I am."]
+        assert await opened.is_sound(session)
+
+
+@pytest.mark.parametrize("is_stopped_early", [True, False], ids=["during the run", "after it"])
+async def test_a_session_that_its_user_stopped_during_an_outage_does_not_go_on(
+    tmp_path: Path, is_stopped_early: bool
+) -> None:
+    gate, engine = Gate(), Cut()
+    script = Scripted().says("Half a ").waits(gate).says("sentence.").then().says("Never said.")
+    async with stage(engine, tmp_path / "place", script) as opened:
+        session = await opened.session(metadata={"recovery": "continue"})
+        await opened.say(session, "go")
+        await gate.wait_reached()
+        engine.is_cut = True
+        if not is_stopped_early:
+            gate.open()
+            await ended(opened, session)
+            engine.is_cut = False
+        with anyio.fail_after(PATIENCE_S):
+            assert await opened.tk.stop(session) is True
+        engine.is_cut = False
+        opened.time.advance(RETRY_MS)
+        await anyio.wait_all_tasks_blocked()
+        assert len(script.requests) == 1
+        assert await opened.tk.status(session) == IDLE
+        assert await opened.is_sound(session)
+
+
+async def test_a_call_that_waits_for_the_user_outlives_an_outage(tmp_path: Path) -> None:
+    gate, engine = Gate(), Cut()
+    script = Scripted().calls("asks", text="one").waits(gate).says("And more.")
+    options = StageOptions(ask=None, config={"permission": {"asks": "ask"}})
+    async with stage(engine, tmp_path / "place", script, options) as opened:
+        session, journal = await opened.session(metadata={"recovery": "continue"}), opened.tk.store.journal
+        await opened.say(session, "go")
+        await gate.wait_reached()
+        with anyio.fail_after(PATIENCE_S):
+            while not (asks := (await journal.view(session)).asks):
+                await anyio.sleep(0)
+        engine.is_cut = True
+        gate.open()
+        await ended(opened, session)
+        engine.is_cut = False
+        await retry(opened, session)
+        view = await journal.view(session)
+        assert (view.asks, view.owner) == (asks, None)
+        assert view.turn is not None

@@ -272,7 +272,18 @@ class Host:
         )
         pace = Pace(lambda: world.now * self._rate + self._offset, self._sleep)
         leases = Leases(link, owner, MANY_HOSTS, pace)
-        coordinator = Coordinator(group, lambda session_id, resume: drain.run(session_id, resume))
+
+        async def run(session_id: str, resume: bool) -> str:
+            """As the runtime does: what a session was taken over for is not forgotten while the store is away."""
+            resume = await children.resumes(session_id, resume)
+            try:
+                return await drain.run(session_id, resume)
+            except StoreUnavailable:
+                if resume and not releases.is_owned(session_id):
+                    children.resuming.add(session_id)
+                raise
+
+        coordinator = Coordinator(group, run)
         lease_keeper = LeaseKeeper(store, leases, group, stop=coordinator.interrupt, wake=coordinator.wake)
         histories, releases = Histories(store), Releases(group, self._sleep, coordinator.wake)
         # Neither Child Sessions nor reverts nor questions occur here, so their parts are never asked for anything.
@@ -285,6 +296,7 @@ class Host:
             is_active=lambda session_id: session_id in coordinator.active,
         )
         reverts = Reverts(store, histories, cast("Callable[..., Awaitable[None]]", None))
+        taking_over = TakeOver(store, histories, lease_keeper, lambda place: Config(), reverts, children)
         drain = Drain(
             store,
             histories,
@@ -296,9 +308,10 @@ class Host:
             releases,
             reverts,
             children,
+            taking_over,
+            lambda session_id, error: isinstance(error, StoreUnavailable) or lease_keeper.is_cutting_off(session_id),
         )
         self.coordinator = coordinator
-        taking_over = TakeOver(store, histories, lease_keeper, lambda place: Config(), reverts, children)
         families = Families(store, coordinator, releases, children, cast("Jobs", None), lease_keeper.owner, set())
         return Failover(taking_over, coordinator, families, children, StoredWakes(link, mint), group)
 
@@ -447,6 +460,8 @@ class World:
                 problems.append(f"{session_id}: prompt {prompt} was lost")
             elif len(answers) > 1 or (answers and own[-1].error is not None):
                 problems.append(f"{session_id}: prompt {prompt} was answered more than once")
+            elif not answers and (view.session.metadata or {}).get("recovery") == "continue":
+                problems.append(f"{session_id}: prompt {prompt} rests though its session is to go on")
         return problems
 
 

@@ -313,18 +313,15 @@ class Running(Records):
 
     async def _end_remote_shares(self, session_id: str) -> None:
         """Remove the links to a session and its descendants from other hosts. Raises Invalid if a host does not."""
-        shared = set(await self.store.queries.remote_shares())
-        for one in (
-            (session_id, *(child.id for child in await self.children(session_id, recursive=True))) if shared else ()
-        ):
-            if one in shared:
-                await self._end_remote(one)
+        if shared := set(await self.store.queries.remote_shares()):
+            below = await self.children(session_id, recursive=True)
+            for one in (session_id, *(child.id for child in below)):
+                if one in shared:
+                    await self._end_remote(one)
 
     @cached_property
     def remote_shares(self) -> "RemoteShares":
         """The sessions of this store that are shared on other hosts."""
-        import anyio
-
         from turnkeeper.interop.remote_share import RemoteShares
 
         return RemoteShares(self.store, self._environ, anyio.sleep)

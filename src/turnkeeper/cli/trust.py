@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, typed_line
+from turnkeeper.cli.output import answer, answer_items, says_yes
 from turnkeeper.cli.screen import Screen, harmless, show
 from turnkeeper.model.refusal import Invalid
 
@@ -95,11 +95,8 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
 
     lines = [f"  {harmless(where)}: {', '.join(map(harmless, names))}" for where, names in held.items()]
     lines += [f"  {harmless(str(file))}: {_kind(file)}, which run with your rights and keys" for file in untrusted]
-    show(
-        "\n".join(["These settings of the project hold only if you trust it:", *lines]),
-        to=sys.stderr,
-    )
-    if typed_line(f"Trust {harmless(str(place.top))}? [y/N] ").strip().lower() in ("y", "yes"):
+    show("\n".join(["These settings of the project hold only if you trust it:", *lines]), to=sys.stderr)
+    if says_yes(f"Trust {harmless(str(place.top))}?"):
         TrustedDirectories(environ).add(place.top, tools=untrusted, settings=files.contents)
 
 

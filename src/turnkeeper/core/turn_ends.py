@@ -207,6 +207,11 @@ def close_resumed_turn(
     return close_turn(turn.message, ending, now, spent=turn.message.cost, part_id=part_id)
 
 
+def is_without_output(view: SessionView) -> bool:
+    """Whether nothing has come of the open turn yet."""
+    return view.turn is not None and not any(map(_is_output, view.turn.parts.values()))
+
+
 def close_lost_turn(view: SessionView, now: int, *, billed: Sequence[float] = ()) -> list[Event]:
     """The events that close the turn of a dead process. ``billed`` are the costs of the attempts in the ledger.
 
@@ -219,12 +224,12 @@ def close_lost_turn(view: SessionView, now: int, *, billed: Sequence[float] = ()
     spent = add_costs(*billed) if bills else turn.message.cost
     after: tuple[Event, ...] = (CompactingSet(at=None),) if view.session.time.compacting is not None else ()
     settled: list[Event] = []
-    if any(_is_output(part) for part in turn.parts.values()):
-        closed = (_closed(part, now) for part in turn.parts.values())
-        settled = [PartRecorded(part=part) for part in closed if part is not None]
-    else:
+    if is_without_output(view):
         message = turn.message
         after = (MessageRemoved(message_id=message.id, seq=message.seq, part_ids=tuple(turn.parts)), *after)
+    else:
+        closed = (_closed(part, now) for part in turn.parts.values())
+        settled = [PartRecorded(part=part) for part in closed if part is not None]
     ending = Ending(failure=AbortedFailure(data=MessageData(message=LOST)), after=after)
     return [*settled, *close_turn(turn.message, ending, now, bills=bills, spent=spent)]
 

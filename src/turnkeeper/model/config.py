@@ -299,11 +299,11 @@ class Config(Setting):
     Example: `2`
     """
     recovery: Literal["rest", "continue", "ask"] | None = None
-    """What `tk.recover()` does with turns that a dead process left open with some output: `rest` waits for the user,
-    `continue` goes on; `ask` asks where there is somebody to ask, and else rests. A turn of which nothing was
-    recorded is always asked again. `turnkeeper session recover` looks after all such sessions; `run -c` and
-    `session resume` after the one they name. `metadata.recovery` of a session is stronger than the setting.
-    Default: `rest`.
+    """What becomes of turns that the death of their process, or an outage of the store, cut off with some output:
+    `rest` waits for the user, `continue` goes on; `ask` asks where there is somebody to ask, and else rests. A turn
+    of which nothing was recorded is always asked again. `turnkeeper session recover` looks after all such sessions;
+    `run -c` and `session resume` after the one they name. `metadata.recovery` of a session is stronger than the
+    setting. Default: `rest`.
     """
     instructions: tuple[str, ...] = ()
     """Further instruction files: paths, patterns or addresses. Default: none. Example: `["docs/*.md"]`"""

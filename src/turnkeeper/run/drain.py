@@ -32,9 +32,9 @@ from turnkeeper.run.histories import Histories
 from turnkeeper.run.lease_keeper import LeaseKeeper
 from turnkeeper.run.open_turns import OpenTurns
 from turnkeeper.run.prepare import Preparation
+from turnkeeper.run.recover import TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
-from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.store import Store
 
 
@@ -51,26 +51,34 @@ class Drain(msgspec.Struct, frozen=True):
     releases: Releases
     reverts: Reverts
     children: Children
+    taking_over: TakeOver
+    is_cut_off: Callable[[str, BaseException], bool]
+    """Whether a run of a session that ends with this error was stopped by the store."""
     is_attended: bool = True
 
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
         await self.releases.flush(session_id)
-        first = await self._first(session_id, resume)
+        view = await self.store.journal.view(session_id)
+        is_left = self._is_left(view)
+        if view.owner not in (None, self.lease_keeper.owner):
+            self.releases.forget(session_id)  # What was owed here is the other owner's now.
+        first = await self._first(view, resume)
         match first:
             case Rest(reason=reason):
                 self.releases.forget(session_id)
                 return reason
-            case Promote() if not is_pending(await self.store.journal.view(session_id)):
+            case Promote() if not is_pending(view):
                 # In one append with the change of owner: what is done first after most wakes.
                 writer = await self.lease_keeper.take(session_id, partial(promotion, first), at="promote")
             case _:
                 writer = await self.lease_keeper.take(session_id)
         self.releases.forget(session_id)
         try:
+            resume = (is_left and await self._recover(writer)) or resume
             return await self._loop(writer, resume)
         except BaseException as error:
-            await self.releases.release(writer, goes_on=isinstance(error, StoreUnavailable))
+            await self._release(writer, error)
             raise
 
     async def alone(
@@ -100,15 +108,35 @@ class Drain(msgspec.Struct, frozen=True):
                 if await writer.release(after.seq):
                     return any(prompt.seq > before.seq for prompt in after.inbox)
         except BaseException as error:
-            await self.releases.release(writer, goes_on=isinstance(error, StoreUnavailable))
+            await self._release(writer, error)
             raise
 
-    async def _first(self, session_id: str, resume: bool) -> Action | None:
+    async def _release(self, writer: FencedWriter, error: BaseException) -> None:
+        await self.releases.release(writer, goes_on=self.is_cut_off(writer.session_id, error))
+
+    def _is_left(self, view: SessionView) -> bool:
+        """Whether a session was left in the middle: by another process, or by a run of this one that the store stopped.
+
+        One that this process has taken over, and now runs, was looked after when it was taken.
+        """
+        is_own = view.owner == self.lease_keeper.owner
+        return view.owner is not None and (not is_own or self.releases.is_left(view.session.id))
+
+    async def _recover(self, writer: FencedWriter) -> bool:
+        """Close what was left open of a session, by the rules of recovery; whether its cut-off turn goes on."""
+        goes_on = await self.taking_over.goes_on(writer.session_id)
+        await writer.leave_turn(await writer.view())
+        self.histories.forget(writer.session_id)  # As after Abandon, below.
+        # A call that waits for the user is left to the user.
+        goes_on = goes_on and (await writer.view()).turn is None
+        await self.children.recover(writer.session_id, resumes=goes_on)
+        return goes_on
+
+    async def _first(self, view: SessionView, resume: bool) -> Action | None:
         """What is to be done first in a session without an owner. A wake for nothing leaves no trace in the log."""
-        view = await self.store.journal.view(session_id)
         if view.owner is not None or not isinstance(view.status, Idle):
             return None
-        return await self._next(view, await self.histories.get(session_id), resume)
+        return await self._next(view, await self.histories.get(view.session.id), resume)
 
     async def _next(self, view: SessionView, history: History, resume: bool) -> Action:
         held = await self.children.held(view)

@@ -54,6 +54,7 @@ class LeaseKeeper:
         self._stop, self._wake, self._beside = stop, wake, beside
         self._held: dict[str, int] = {}
         self._stopped: set[str] = set()
+        self._stopping: set[str] = set()
         self._tenure = Tenure(0)
         self._is_beating = False
         self._beat = 0
@@ -84,6 +85,10 @@ class LeaseKeeper:
         if not self._is_beating:
             self._begin(begun)
         return writer
+
+    def is_cutting_off(self, session_id: str) -> bool:
+        """Whether the run of a session is being stopped because its lease could not be kept."""
+        return session_id in self._stopping
 
     def _allowed(self, first: Callable[[SessionView], Sequence[Event]], view: SessionView) -> Sequence[Event]:
         self.host.check(view)
@@ -243,4 +248,8 @@ class LeaseKeeper:
             self._group.start_soon(self._stop_one, session_id, name=f"stop {session_id}")
 
     async def _stop_one(self, session_id: str) -> None:
-        await self._stop(session_id)
+        self._stopping.add(session_id)
+        try:
+            await self._stop(session_id)
+        finally:
+            self._stopping.discard(session_id)

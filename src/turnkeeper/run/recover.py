@@ -86,7 +86,7 @@ class TakeOver(msgspec.Struct, frozen=True):
                 if await self._only_has_children(session_id):
                     left[session_id] = Left(session_id, resumes=False, rests=False)
                 elif await self._is_orphan(session_id):
-                    goes_on = await self._goes_on(session_id, policy, ask)
+                    goes_on = await self.goes_on(session_id, policy, ask)
                     left[session_id] = await self._take(session_id, goes_on, failed)
             except Exception as error:
                 # One that cannot be closed, or that another process took first, must not keep the others open.
@@ -143,7 +143,8 @@ class TakeOver(msgspec.Struct, frozen=True):
             return view.owner != self.lease_keeper.owner and self.lease_keeper.leases.may_take(session_id, view)
         return view.turn is None or turn_state(view) != "waits"
 
-    async def _goes_on(self, session_id: str, policy: Recovery | None, ask: AskToContinue | None) -> bool:
+    async def goes_on(self, session_id: str, policy: Recovery | None = None, ask: AskToContinue | None = None) -> bool:
+        """Whether a session whose turn was cut off goes on by itself; see ``Failover.take_over``."""
         policy = policy or await self._policy(await self.store.queries.session(session_id))
         if policy == "ask":
             with contained():

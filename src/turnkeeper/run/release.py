@@ -26,6 +26,7 @@ class Releases:
     ) -> None:
         self._group, self._sleep, self._wake = group, sleep, wake
         self._writers: dict[str, FencedWriter] = {}
+        self._left: set[str] = set()
         self._not_taken: set[str] = set()
         self._lock = anyio.Lock()
 
@@ -42,11 +43,17 @@ class Releases:
         except StoreUnavailable as error:
             log.warning("session %s cannot be released yet, and stays busy: %s", writer.session_id, error)
         self._writers[writer.session_id] = writer
+        if goes_on:
+            self._left.add(writer.session_id)
         self._group.start_soon(self._retry, writer, goes_on, name=f"release {writer.session_id}")
 
     def is_owned(self, session_id: str) -> bool:
         """Whether a session was taken, and is still to be released."""
         return session_id in self._writers
+
+    def is_left(self, session_id: str) -> bool:
+        """Whether the store stopped the last run of a session, and it is still to be recovered."""
+        return session_id in self._left
 
     def take_later(self, session_id: str) -> None:
         """Wake a session later that could not be taken, because the store is away."""
@@ -69,8 +76,10 @@ class Releases:
             if writer is None:
                 return False
             with suppress(StaleFence):  # Another process owns the session now: what is held came too late.
+                await writer.close_lost_turn(await writer.view())
                 await writer.release()
             del self._writers[session_id]
+            self._left.discard(session_id)
             return True
 
     async def flush(self, session_id: str) -> None:
@@ -87,6 +96,7 @@ class Releases:
     def forget(self, session_id: str) -> None:
         """There is nothing left to release or to take: the next run has taken the session, or found that it rests."""
         self._not_taken.discard(session_id)
+        self._left.discard(session_id)
         writer = self._writers.pop(session_id, None)
         if writer is not None:
             writer.on_release()

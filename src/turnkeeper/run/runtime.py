@@ -105,6 +105,7 @@ class Runtime:
         self.children = self._new_children(sessions)
         self._releases = Releases(group, settings.sleep, self.wake)
         self.reverts = Reverts(store, self._histories, self._repository)
+        self._taking_over = self._new_taking_over()
         self._drain = self._new_drain(publish)
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
         self.wakes = new_wakes(store, self.lease_keeper.host.label_of)
@@ -112,7 +113,9 @@ class Runtime:
         self._families = Families(
             store, self._coordinator, self._releases, self.children, self.jobs, self.owner, self._interrupted
         )
-        self.failover = self._new_failover()
+        self.failover = Failover(
+            self._taking_over, self._coordinator, self._families, self.children, self.wakes, self.group
+        )
         """Takes over the sessions of other processes."""
 
     def _new_directories(self) -> Directories:
@@ -140,8 +143,8 @@ class Runtime:
             is_attended=self.responders.is_attended,
         )
 
-    def _new_failover(self) -> Failover:
-        taking_over = TakeOver(
+    def _new_taking_over(self) -> TakeOver:
+        return TakeOver(
             self._store,
             self._histories,
             self.lease_keeper,
@@ -150,7 +153,6 @@ class Runtime:
             self.children,
             is_attended=self.responders.is_attended,
         )
-        return Failover(taking_over, self._coordinator, self._families, self.children, self.wakes, self.group)
 
     def _new_drain(self, publish: Callable[[Delta], None]) -> Drain:
         """The loop with everything that it calls."""
@@ -161,6 +163,7 @@ class Runtime:
             sleep=settings.sleep,
             random=settings.random,
             is_interrupted=self._interrupted.__contains__,
+            is_cut_off=self._is_cut_off,
         )
         settlements = Settlements(
             store=store,
@@ -186,6 +189,8 @@ class Runtime:
             self._releases,
             self.reverts,
             self.children,
+            self._taking_over,
+            self._is_cut_off,
             self.responders.is_attended,
         )
 
@@ -290,6 +295,11 @@ class Runtime:
             await self.interrupt(session_id)
         except (Refusal, EngineError) as error:
             log.warning("session %s was not stopped with all that works for it: %s", session_id, error)
+
+    def _is_cut_off(self, session_id: str, error: BaseException) -> bool:
+        """Whether a run that ends with this error is stopped because the store is away, and not by its user."""
+        is_away = isinstance(error, StoreUnavailable) or self.lease_keeper.is_cutting_off(session_id)
+        return is_away and session_id not in self._interrupted
 
     async def _stop_run(self, session_id: str) -> None:
         """Stop a session that this runtime may not own any longer. Calls that wait for the user stay open."""

@@ -1,8 +1,8 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from turnkeeper.core.lowering import LEFT
 from turnkeeper.core.next_action import DETACHED
 from turnkeeper.core.permission import Allow, Deny, decide
 from turnkeeper.core.sandbox import Confinement
-from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
+from turnkeeper.core.settling import AnswerTaken, Refused, Runs, begun, completed, failed, judge_call, reported, waited
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
@@ -119,11 +119,12 @@ class Settlement(msgspec.Struct):
 
     async def resume(self, parts: Iterable[ToolPart], waiting: Collection[ToolPart]) -> None:
         """Run the waiting calls of a turn again, from their beginning. ``parts`` are all its calls, in order."""
-        begun = [self._begin(part) for part in parts]
+        again = [self._begin(part) for part in parts]
         try:
             async with anyio.create_task_group() as group:
-                for call in begun:
+                for call in again:
                     if call.part in waiting:
+                        call.part = begun(call.part, self.mint.now())
                         group.start_soon(self._settle, call, lambda: False)
         except BaseExceptionGroup as group_of_errors:
             raise first_error(group_of_errors) from group_of_errors
@@ -228,7 +229,7 @@ class _Call(WaitingCall):
         after = partial(plugged.result, given)
         bound = await turn.toolbox.run(part.tool, given, context, turn.bounds, after)
         more = {"arguments": given, "changedBy": changed_by} if changed_by else {}
-        done = settled(part, bound, turn.mint, more)
+        done = settled(self.part, bound, turn.mint, more)
         storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
         return done
 
@@ -298,9 +299,13 @@ class _Call(WaitingCall):
         turn = self._turn
         return CallRequests(self, self.part, turn.rules, turn.asking, turn.plugins, turn.mint, self._waiting)
 
-    def _waiting(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def _waiting(self) -> AsyncIterator[None]:
         """Encloses a wait for the user. A call that may have acted before it counts as acting."""
-        return self._turn.snapshots.waiting(self.part.id) if self.restarts else nullcontext()
+        since = self._now()
+        async with self._turn.snapshots.waiting(self.part.id) if self.restarts else nullcontext():
+            yield
+        self.part = waited(self.part, self._now() - since)
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
         """Keep what a running tool reports; recorded at most every PROGRESS_MS, for each record is a write."""

@@ -16,7 +16,7 @@ from turnkeeper.core.file_changes import TurnFiles
 from turnkeeper.core.limits import CHECKPOINT_MS, SNAPSHOT_END_S
 from turnkeeper.core.retry import delay
 from turnkeeper.core.transcribe import ScribeOutput, interrupted
-from turnkeeper.core.turn_ends import Ending, broken_off
+from turnkeeper.core.turn_ends import Ending, broken_off, is_without_output
 from turnkeeper.core.turn_request import PreparedRequest
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import Event, PartRecorded, TurnStarted
@@ -49,6 +49,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     random: Callable[[], float]
     is_interrupted: Callable[[str], bool] = lambda session_id: True
     """Whether a session is stopped by its user. Else its process is ending, and leaves calls that wait to another."""
+    is_cut_off: Callable[[str, BaseException], bool] = lambda session_id, error: False
+    """Whether a run of a session that ends with this error was stopped by the store."""
 
 
 class Turn:
@@ -107,14 +109,20 @@ class Turn:
             raise
 
     async def _break_off(self, error: BaseException) -> None:
-        """Hold the end of a turn that was stopped; of one whose process is ending, all but the calls that wait."""
+        """Hold the end of a turn that was stopped; of one whose process is ending, all but the calls that wait.
+
+        If the store stopped it before anything was said, it stays open: whoever runs the session next asks it again.
+        """
         files: TurnFiles | None = None
+        is_cut_off = self._world.is_cut_off(self._writer.session_id, error)
+        if is_cut_off and is_without_output(await self._writer.view()):
+            return
         with anyio.move_on_after(SNAPSHOT_END_S):
             files = await self._snapshots.finish()
         now = self._now()
         never_begun = [call.but(state=interrupted(call, now)) for call in self._attempts.scribe.calls()]
         left = self._settlement.left_waiting
-        if left and isinstance(error, anyio.get_cancelled_exc_class()):
+        if left and (is_cut_off or isinstance(error, anyio.get_cancelled_exc_class())):
             self._writer.hold(*(PartRecorded(part=part) for part in never_begun))
             self._writer.hold(*self._attempts.suspend(await self._writer.view(), now, files))
         else:

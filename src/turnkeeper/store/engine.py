@@ -196,6 +196,17 @@ class OnDisk(Protocol):
     """The files and folders, with those that are made beside a file while it is open. Absolute."""
 
 
+def check_append(log: str, after: int, fence: int | None, *, length: int, current: int, is_last: bool) -> None:
+    """The guard of every append. Raises as Engine.append.
+
+    ``length`` and ``current`` are those of the log now, and ``is_last`` is whether its newest entry is as expected.
+    """
+    if fence is not None and fence < current:
+        raise StaleFence(log, fence, current)
+    if length != after or not is_last:
+        raise LogConflict(log, after, length)
+
+
 def path(key: Key) -> str:
     """A key as one string; the order of these strings is the order of keys. Raises InvalidKey."""
     try:

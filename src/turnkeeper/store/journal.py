@@ -133,12 +133,11 @@ class Journal:
 
         Ends only with the session: raises NotFound once it is removed.
         """
-        slot = self.cache.slot(session_id)
         length = 1
         if self._watch():
             poll_s = max(poll_s, TAIL_WATCHED_POLL_S)
         while True:
-            grown = slot.next_growth()
+            grown = self.cache.slot(session_id).next_growth()
             has_news = False
             while events := await self.read(session_id, after=after, limit=page):
                 has_news = True

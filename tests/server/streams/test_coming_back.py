@@ -73,7 +73,7 @@ async def test_a_stream_that_is_cut_after_every_event_loses_and_repeats_nothing(
 
 async def test_who_comes_back_too_late_is_told_so(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        for last in ("0123abcd-5", "nonsense"):
+        for last in ("0123abcd-5", f"{server.service.part(hub).id_prefix}{'9' * 5000}", "nonsense"):
             async with listening(server.service, "/event", {"last-event-id": last}) as heard:
                 await heard.until_type("server.connected")
                 assert heard.events[0].said == {"resumed": False}

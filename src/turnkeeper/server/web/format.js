@@ -57,6 +57,12 @@ export function bytes(value) {
   return value < 1024 * 1024 ? `${(value / 1024).toFixed(1)} KB` : `${(value / 1024 / 1024).toFixed(1)} MB`;
 }
 
+/** How many bytes a data URL in base64 holds. */
+export function dataSize(url) {
+  const padding = /=*$/.exec(url.slice(-2))[0].length;
+  return Math.floor((url.length - url.indexOf(",") - 1) * 0.75) - padding;
+}
+
 export function plural(value, noun) {
   return `${whole(value)} ${noun}${value === 1 ? "" : "s"}`;
 }

@@ -117,9 +117,13 @@ export function Context({ store, state, version, compare, show }) {
         <ul class="plain-list">${found.messages.slice(-60).reverse().map((one) => html`<li key=${one.id}><button class="link" onClick=${() => show(one.id)}>${time(one.time.created)}</button> ${spelt(one.updates.map((update) => update.key).join(", "))}</li>`)}</ul>`}
       <h3>Requests</h3>
       <table class="figures requests"><caption class="sr">How much of each request repeats the one before, and how much of it the provider read from its cache</caption>
-        <thead><tr><th scope="col">At</th><th scope="col" title="Bytes that repeat the request before, measured">Could reuse</th><th scope="col" class="number" title="Tokens read from the cache, as the provider reported them">Cached</th><th scope="col">Why not all</th></tr></thead>
-        <tbody>${found.requests.slice(-60).reverse().map((one) => html`<tr key=${one.messageID}><td><button class="link" title=${bytes(one.size)} onClick=${() => show(one.messageID)}>${time(one.time)}</button></td>
-          <td class="number">${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td class="number">${cached(paid.get(one.messageID))}</td><td>${spelt(one.cause ?? one.note ?? unread(one, paid.get(one.messageID)))}</td></tr>`)}</tbody></table>
+        <thead><tr><th scope="col">At</th><th scope="col" title="Bytes that repeat the request before, measured">Could reuse</th><th scope="col" class="number" title="Tokens read from the cache, as the provider reported them">Cached</th></tr></thead>
+        ${found.requests.slice(-60).reverse().map((one) => {
+          const why = one.cause ?? one.note ?? unread(one, paid.get(one.messageID));
+          return html`<tbody key=${one.messageID}><tr><td><button class="link" title=${bytes(one.size)} onClick=${() => show(one.messageID)}>${time(one.time)}</button></td>
+            <td>${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td class="number">${cached(paid.get(one.messageID))}</td></tr>
+            ${why && html`<tr><td colspan="3" class="requests-why"><span class="sr">Why not all: </span>${spelt(why)}</td></tr>`}</tbody>`;
+        })}</table>
       <h3>Epochs</h3>
       <ol class="plain-list">${found.epochs.slice().reverse().map((one) => html`<li key=${one.number}>${one.number}: ${one.reason} <span class="dim">at event ${whole(one.seq)}, ${one.providerID}/${one.modelID}</span></li>`)}</ol>`}
     <//>

@@ -8,8 +8,8 @@ from turnkeeper.store.engine import (
     NO_TEXTS,
     Key,
     LogConflict,
-    StaleFence,
     StoreUnavailable,
+    check_append,
     path,
 )
 from turnkeeper.store.engines.words import words
@@ -43,12 +43,9 @@ class MemoryEngine:
         """See Engine.append."""
         self._refuse_if_closed()
         path((log,))
-        current = self._fences.get(log, 0)
-        if fence is not None and fence < current:
-            raise StaleFence(log, fence, current)
-        actual = len(self._logs.get(log, ()))
-        if actual != after or (last is not None and self._logs.get(log, ())[-1:] != [last]):
-            raise LogConflict(log, after, actual)
+        held = self._logs.get(log, [])
+        is_last = last is None or held[-1:] == [last]
+        check_append(log, after, fence, length=len(held), current=self._fences.get(log, 0), is_last=is_last)
         written = [(path(key), value) for key, value in documents.items()]
         indexed = [(path(key), text) for key, text in texts.items()]
         if entries:

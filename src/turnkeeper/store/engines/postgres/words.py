@@ -39,17 +39,6 @@ def write(connection: Connection, texts: Mapping[str, str | None]) -> None:
         )
 
 
-def remove_below(connection: Connection, paths: Sequence[str]) -> None:
-    """Remove the texts at and below these paths."""
-    bounds = [below(path) for path in paths]
-    connection.execute("DELETE FROM word WHERE key = ANY (%s::text[])", (list(paths),))
-    connection.execute(
-        "DELETE FROM word USING unnest(%s::text[], %s::text[]) AS gone (low, high)"
-        " WHERE key > gone.low AND key < gone.high",
-        ([low for low, _ in bounds], [high for _, high in bounds]),
-    )
-
-
 def search(connection: Connection, wanted: Sequence[str], path: str, limit: int) -> list[str]:
     """Paths below a path whose text has a word beginning with each of the wanted ones, newest first."""
     low, high = below(path)
