@@ -57,7 +57,10 @@ class StopRequests:
                 continue
             await self._engine.put({keys.stop_request(session_id): None})
             if _fence(body) == held[session_id]:
-                self._group.start_soon(self._interrupt, session_id, name=f"stop {session_id}")
+                self._group.start_soon(self._stop, session_id, name=f"stop {session_id}")
+
+    async def _stop(self, session_id: str) -> None:
+        await self._interrupt(session_id)
 
 
 def _fence(body: bytes) -> int | None:
