@@ -13,9 +13,10 @@ from turnkeeper.cli.part_lines import arguments, patch_lines
 from turnkeeper.cli.request_lines import cause_lines, covered_by_always, origin, patterns_asked
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
-from turnkeeper.run.permission import Asker, NobodyToAsk, PermissionRequest, QuestionAsker, Reply
+from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper

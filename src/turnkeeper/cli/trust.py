@@ -116,10 +116,10 @@ def _settings(place: "ProjectPlace", environ: Mapping[str, str]) -> "ProjectSett
 
 def _tools(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
     """The files of tools and plugins of a project with their contents. Unreadable ones are left out."""
-    from turnkeeper.workspace import config, tool_files
+    from turnkeeper.workspace import setting_files, tool_files
 
     found: dict[Path, bytes] = {}
-    directories = config.project_code_directories(place.directory, place.worktree, environ)
+    directories = setting_files.project_directories(place.directory, place.worktree, environ)
     for file in tool_files.found_in(directories, (*tool_files.FOLDERS, *tool_files.PLUGIN_FOLDERS)):
         with suppress(OSError, Invalid):
             found[file] = tool_files.read(file)

@@ -84,7 +84,7 @@ async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
 async def skills(call: PlainRequest) -> Located[tuple[Skill, ...]]:
     """The skills of a directory, with their texts."""
     place = await call.place()
-    found = await call.directories.skills(place)
+    found = await call.directories.skills(place, await call.directories.look(place))
     return Located(location=catalogue.location(place), data=found.skills)
 
 

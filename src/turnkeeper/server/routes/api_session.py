@@ -134,7 +134,7 @@ async def compact(call: PlainRequest) -> None:
 
 async def switch_agent(call: HttpRequest[None, AgentBody]) -> None:
     """Use another agent for the following turns."""
-    agent = await call.turnkeeper.runtime.agent(call.body.agent, await call.place())
+    agent = call.directories.config(await call.place()).agent(call.body.agent)
     await edit.patch(call.turnkeeper.store, call.session_id, lambda session: session.but(agent=agent.name))
 
 

@@ -137,7 +137,8 @@ async def console(call: PlainRequest) -> Console:
 
 async def skills(call: PlainRequest) -> list[Skill]:
     """The skills of a directory, with their texts."""
-    found = await call.directories.skills(await call.place())
+    place = await call.place()
+    found = await call.directories.skills(place, await call.directories.look(place))
     return list(found.skills)
 
 
