@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _WORD_NAMES: Final = (
-    "word number raw_string ansi_c_string string concatenation simple_expansion expansion command_substitution"
-    " process_substitution arithmetic_expansion brace_expression command_name variable_name special_variable_name"
+    "word number raw_string ansi_c_string string translated_string concatenation simple_expansion expansion"
+    " command_substitution process_substitution arithmetic_expansion brace_expression command_name variable_name special_variable_name"
     " extglob_pattern $"
 )
 WORDS: Final = frozenset(_WORD_NAMES.split())
@@ -66,12 +66,14 @@ class CommandPieces:
     def redirect(self, node: "Node") -> None:
         """Take the target of a redirection. The grammar counts the words behind it to it; bash to the command."""
         pieces = [child for child in node.children if child.type in WORDS]
-        operator = next(child for child in node.children if child.type not in WORDS | {"file_descriptor"}).type
+        operators = [child.type for child in node.children if child.type not in WORDS | {"file_descriptor"}]
         words = list(adjacent(pieces))
+        if len(operators) != 1 or not (words or operators[0] in (">&-", "<&-")):
+            raise NotUnderstood
         if words and node.type == "file_redirect":
             first = self.source[words[0][0].start_byte : words[0][-1].end_byte].decode()
-            if not (operator in (">&", "<&") and _DESCRIPTOR.fullmatch(first)):
-                self.targets.append((words[0], ">" in operator))
+            if not (operators[0] in (">&", "<&") and _DESCRIPTOR.fullmatch(first)):
+                self.targets.append((words[0], ">" in operators[0]))
         elif words:
             given = read_word(self.source, words[0])
             self.input = None if given.is_dynamic else given.value
