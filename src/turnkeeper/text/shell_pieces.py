@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 _WORD_NAMES: Final = (
     "word number raw_string ansi_c_string string translated_string concatenation simple_expansion expansion"
-    " command_substitution process_substitution arithmetic_expansion brace_expression command_name variable_name special_variable_name"
-    " extglob_pattern $"
+    " command_substitution process_substitution arithmetic_expansion brace_expression command_name"
+    " variable_name special_variable_name extglob_pattern $"
 )
 WORDS: Final = frozenset(_WORD_NAMES.split())
 """Nodes that are words, or pieces of words."""
