@@ -325,7 +325,10 @@ def test_no_command_hides_in_braces_or_beside_what_is_empty(command: str) -> Non
     assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
 
 
-@pytest.mark.parametrize("command", ["{,rm} y", "{ba,}sh -c 'rm y'", "sh {-c,'rm y'" + ",x" * 99 + "}"])
+@pytest.mark.parametrize(
+    "command",
+    ["{,rm} y", "{fd}>f rm y", "nice {fd}<<E rm y\nE", "{ba,}sh -c 'rm y'", "sh {-c,'rm y'" + ",x" * 99 + "}"],
+)
 def test_braces_that_are_not_understood_are_asked_about_as_they_are_written(command: str) -> None:
     assert command_ask(command).computed == (command,)
 

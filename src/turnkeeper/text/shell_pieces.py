@@ -19,6 +19,8 @@ WORDS: Final = frozenset(_WORD_NAMES.split())
 
 _EXPANDS: Final = re.compile(r"(?<!\\)(?:\$[({\[]|`)")
 _DESCRIPTOR: Final = re.compile(r"\d+-?|-")
+_NAME: Final = re.compile(rb"\{[A-Za-z_]\w*(?:\[[^\]]*\])?\}")
+_BEFORE_WORDS: Final = frozenset([b"", *(bytes([sign]) for sign in b" \t\n;&|()")])
 
 
 class CommandPieces:
@@ -65,6 +67,7 @@ class CommandPieces:
 
     def redirect(self, node: "Node") -> None:
         """Take the target of a redirection. The grammar counts the words behind it to it; bash to the command."""
+        self.require_no_name(node)
         pieces = [child for child in node.children if child.type in WORDS]
         operators = [child.type for child in node.children if child.type not in WORDS | {"file_descriptor"}]
         words = list(adjacent(pieces))
@@ -84,8 +87,16 @@ class CommandPieces:
         self.redirects = True
         self.end = max(self.end, node.end_byte)
 
+    def require_no_name(self, node: "Node") -> None:
+        """Refuse ``{name}>file``, which sets a variable and is no word, as the grammar takes it."""
+        at = self.source.rfind(b"{", 0, node.start_byte)
+        before, name = self.source[max(at - 1, 0) : max(at, 0)], self.source[max(at, 0) : node.start_byte]
+        if before in _BEFORE_WORDS and _NAME.fullmatch(name):
+            raise NotUnderstood
+
     def heredoc(self, node: "Node") -> None:
         """Take a here-document: its text is data, but for expansions where its delimiter is not quoted."""
+        self.require_no_name(node)
         self.redirects = True
         start = body = end = None
         for child in node.children:
