@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -16,9 +15,11 @@ from turnkeeper.cli import failures
 from turnkeeper.cli.feed import Display, Feed, Lack
 from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.options import local_store
-from turnkeeper.cli.permission_prompt import Alone, NoTerminal, Questioner, RemotePermissions, TerminalPrompt
+from turnkeeper.cli.permission_prompt import Alone, NoTerminal, Questioner, TerminalPrompt
 from turnkeeper.cli.plain import Plain, failure_text
+from turnkeeper.cli.remote_requests import RemoteRequests
 from turnkeeper.cli.screen import Screen, money, one_line, plural
+from turnkeeper.cli.stopping import at_signals
 from turnkeeper.core.family import total_cost
 from turnkeeper.core.next_action import REFUSED, WAITS
 from turnkeeper.core.prefix import reuse_percent
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 QUEUE_MAX: Final = 65_536
 """How many notifications are queued while a question waits for its answer."""
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LOST_S: Final = 1.0
 """How long a server may be unreachable before that is displayed."""
 INSIST_S, INSIST_MAX_S = 0.1, 1.0
@@ -116,7 +116,7 @@ class Live:
         """
         self._session_id, self.is_stopped, self._is_single = session_id, False, stop is None
         before, start = await tk.get(session_id), time.monotonic()
-        spent = await _total_cost(tk, before)
+        spent = await family_cost(tk, before)
         if self._prompt is not None:
             self._prompt.sessions = tk.get
         store = local_store(tk)
@@ -132,7 +132,7 @@ class Live:
                 beside.start_soon(self.watch, tk)
             if runs_elsewhere and (open_turn := await _open_turn(tk, session_id)) is not None:
                 feed.resume(open_turn)
-            remote = await self._remote_permissions(tk, beside, runs_elsewhere=runs_elsewhere)
+            remote = await self._remote_requests(tk, beside, runs_elsewhere=runs_elsewhere)
             with self._signals() if stop is None else nullcontext(stop) as pressed:
                 beside.start_soon(self._stop, tk, pressed, insists, beside)
                 async with anyio.create_task_group() as group:
@@ -156,22 +156,22 @@ class Live:
         if not self._as_json:
             reuse = await _reuse(store, session_id, seq) if store is not None else []
             after = await tk.get(session_id)
-            cost = add_costs(await _total_cost(tk, after), -spent)
+            cost = add_costs(await family_cost(tk, after), -spent)
             self._summary(before, after, feed, cost, reuse, time.monotonic() - start)
         return code
 
-    async def _remote_permissions(
+    async def _remote_requests(
         self, tk: "Turnkeeper | Client", group: TaskGroup, *, runs_elsewhere: bool
-    ) -> RemotePermissions | None:
+    ) -> RemoteRequests | None:
         """Ask the requests of a server or of another process here. A session that runs here calls ``ask`` itself."""
         if local_store(tk) is not None and not runs_elsewhere:
             return None
-        remote = RemotePermissions(tk, self._session_id, self.ask, self.question, group)
+        remote = RemoteRequests(tk, self._session_id, self.ask, self.question, group)
         group.start_soon(self._follow_family, tk, remote)
         await remote.begin(is_attended=self.is_attended)
         return remote
 
-    async def _follow_family(self, tk: "Turnkeeper | Client", remote: RemotePermissions) -> None:
+    async def _follow_family(self, tk: "Turnkeeper | Client", remote: RemoteRequests) -> None:
         """Ask what Child Sessions ask."""
         async with tk.subscribe() as notifications:
             await remote.follow(notifications)
@@ -180,7 +180,7 @@ class Live:
         self,
         feed: Feed,
         notifications: "AsyncIterator[Notification | Delta]",
-        remote: RemotePermissions | None,
+        remote: RemoteRequests | None,
         told: "Callable[[Notification | Delta], None]",
     ) -> None:
         async for one in notifications:
@@ -217,24 +217,15 @@ class Live:
     @contextmanager
     def _signals(self) -> Iterator[asyncio.Event]:
         """Handle signals: the first sets the event, the second exits."""
-        loop, pressed = asyncio.get_running_loop(), asyncio.Event()
+        pressed = asyncio.Event()
 
         def press() -> None:
             if pressed.is_set():
                 self._quit()
             pressed.set()
 
-        try:
-            for one in SIGNALS:
-                loop.add_signal_handler(one, press)
-        except (RuntimeError, ValueError):  # Not the main thread, which gets the signals.
+        with at_signals(press):
             yield pressed
-            return
-        try:
-            yield pressed
-        finally:
-            for one in SIGNALS:
-                loop.remove_signal_handler(one)
 
     async def _stop(
         self, tk: "Turnkeeper | Client", pressed: asyncio.Event, insists: Callable[[], bool], beside: TaskGroup
@@ -322,7 +313,7 @@ class Live:
             f"{used.input + used.cache.write - had.input - had.cache.write:,} in",
             f"{used.output + used.reasoning - had.output - had.reasoning:,} out",
             f"{used.cache.read - had.cache.read:,} cached",
-            _spent(cost, add_costs(after.cost, -before.cost)),
+            spent_words(cost, add_costs(after.cost, -before.cost)),
             *reuse,
             f"{seconds:.1f} s",
         ]
@@ -346,13 +337,13 @@ def works_here(session: "Session") -> bool:
     return os.path.realpath(session.directory) == os.path.realpath(".")
 
 
-async def _total_cost(tk: "Turnkeeper | Client", session: "Session") -> float:
+async def family_cost(tk: "Turnkeeper | Client", session: "Session") -> float:
     """The cost of a session and of all below it."""
     return total_cost(session, await tk.children(session.id, recursive=True))
 
 
-def _spent(total: float, own: float) -> str:
-    """The cost of a run; of the session itself, too, if Child Sessions worked for it."""
+def spent_words(total: float, own: float) -> str:
+    """A cost with Child Sessions; without them, too, if that is another."""
     return money(total) if total == own else f"{money(total)} ({money(own)} without child sessions)"
 
 

@@ -16,7 +16,7 @@ from turnkeeper.cli.output import answer, answer_items, is_yes, note
 from turnkeeper.cli.reading import undone_words
 from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
 from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, table
-from turnkeeper.cli.status_word import status_word
+from turnkeeper.cli.status_word import running_owner, status_word
 from turnkeeper.model.refusal import Busy
 
 if TYPE_CHECKING:
@@ -130,10 +130,8 @@ async def abort(id: names.SessionName, /, *, options: Options) -> None:
 
 
 async def _check_owner(tk: "Turnkeeper", session_id: str) -> None:
-    from turnkeeper.workspace.owner import is_alive
-
-    owner = (await tk.store.queries.state(session_id)).owner
-    if owner is not None and owner.lease_s == 0 and is_alive(owner):
+    owner = await running_owner(tk, session_id)
+    if owner is not None and owner.lease_s == 0:
         raise Busy(
             f"process {owner.pid} on {owner.host} runs {session_id}, and is of a version that only stops it itself; "
             f"press Ctrl-C there, or `kill -INT {owner.pid}`"

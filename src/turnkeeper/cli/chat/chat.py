@@ -11,12 +11,11 @@ from turnkeeper.cli.chat.completion import Kind
 from turnkeeper.cli.chat.keys import State
 from turnkeeper.cli.chat.prompts import prompt
 from turnkeeper.cli.chat.typing_place import TypingPlace
-from turnkeeper.cli.live import Live
+from turnkeeper.cli.live import Live, family_cost
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.prompt_model import OFFLINE_ANSWERS, model_of_prompt
 from turnkeeper.cli.reading import pending_undo
 from turnkeeper.cli.screen import Screen, harmless, money, one_line, shortened
-from turnkeeper.core.family import total_cost
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -132,7 +131,7 @@ class Chat(ABC):
         """Look again at the session, and at what can be chosen for it."""
         if self.session is not None:
             self.session = await self.tk.get(self.session.id)
-            self.cost = total_cost(self.session, await self.tk.children(self.session.id, recursive=True))
+            self.cost = await family_cost(self.tk, self.session)
         else:
             self.cost = 0.0
         here = self.directory_here
