@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli.config_checks import with_missing
+from turnkeeper.cli.config_edit import schema_text
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, answer_items, note, write
@@ -16,6 +17,7 @@ from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.core.explanation import Said
+    from turnkeeper.core.setting_checks import KeyPath
     from turnkeeper.workspace.config import LoadedSettings
     from turnkeeper.workspace.setting_docs import SettingDoc
     from turnkeeper.workspace.settings_source import SettingsSource
@@ -125,6 +127,11 @@ def place_of(said: dict[str, object]) -> str:
     return f"{where}:{line}:{column}" if line else where
 
 
+def fate_of(said: dict[str, object]) -> str:
+    """What becomes of what a layer says, with what changes that."""
+    return f"{FATES[str(said['fate'])]}{'; ' if said['note'] else ''}{said['note']}"
+
+
 async def check(
     file: Annotated[
         Path | None, Parameter(metavar="FILE", help="Only this file; all that hold here by default.")
@@ -165,9 +172,7 @@ def schema(*, options: Options) -> None:
     For example:
       turnkeeper config schema > ~/.config/turnkeeper/config.schema.json
     """
-    from turnkeeper.workspace import setting_docs
-
-    write(json.dumps(setting_docs.schema(), indent=2).encode() + b"\n")
+    write(schema_text().encode())
 
 
 async def fetch(*, options: Options) -> None:
@@ -218,12 +223,8 @@ def _explained(
         lines.append("Said by, strongest first:")
     for one in reversed(said):
         lines.append(f"  {harmless(place_of(one))} ({one['layer']}): {_text(one['value'])}")
-        lines.append(f"    {FATES[str(one['fate'])]}{_trust_note(str(one['note']))}")
+        lines.append(f"    {fate_of(one)}")
     return "\n".join(lines)
-
-
-def _trust_note(note: str) -> str:
-    return f"; {note}" if note else ""
 
 
 def _checked(screen: Screen, sources: "Sequence[SettingsSource]", problems: Sequence[dict[str, object]]) -> str:
@@ -278,13 +279,12 @@ def _source_entry(source: "SettingsSource") -> dict[str, object]:
 
 def _origins(loaded: "LoadedSettings") -> list[dict[str, object]]:
     from turnkeeper.core import provenance
-    from turnkeeper.core.setting_checks import KeyPath, dotted
+    from turnkeeper.core.setting_checks import dotted
     from turnkeeper.core.shown_settings import shown
 
     found = []
     for one in provenance.origins([source.settings for source in loaded.sources]):
         path: KeyPath = one.path if one.entry is None else (*one.path, one.entry)
-        place = loaded.sources[one.layer].mark(one.path)
         overrode = [loaded.sources[layer].place(one.path) for layer in one.overrode]
         name = next((step for step in reversed(one.path) if step in ("headers", "environment")), one.path[-1])
         inner = {one.path[-1]: one.value} if name != one.path[-1] else one.value
@@ -296,8 +296,7 @@ def _origins(loaded: "LoadedSettings") -> list[dict[str, object]]:
                 "key": dotted(path),
                 "value": value,
                 "where": loaded.sources[one.layer].where,
-                "line": place.line if place else None,
-                "column": place.column if place else None,
+                **_position(loaded.sources[one.layer], one.path),
                 "overrode": overrode,
             }
         )
@@ -309,7 +308,6 @@ def _said_entry(
 ) -> dict[str, object]:
     from turnkeeper.core.shown_settings import shown
 
-    place = source.mark(path)
     is_narrowed = said.fate in ("left out", "in part")
     note = ""
     if is_narrowed and path[0] != "sandbox":
@@ -318,12 +316,17 @@ def _said_entry(
     return {
         "where": source.where,
         "layer": source.layer,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
+        **_position(source, path),
         "value": shown(said.value, filled, path[-1]),
         "fate": said.fate,
         "note": note,
     }
+
+
+def _position(source: "SettingsSource", path: "KeyPath") -> dict[str, int | None]:
+    """The line and the column of a setting; none if it is not from a file."""
+    place = source.mark(path)
+    return {"line": place.line if place else None, "column": place.column if place else None}
 
 
 def _problems(source: "SettingsSource") -> "list[dict[str, object]]":
@@ -331,12 +334,10 @@ def _problems(source: "SettingsSource") -> "list[dict[str, object]]":
 
     found: list[dict[str, object]] = []
     for one in source.problems:
-        place = source.mark(one.path)
         found.append(
             {
                 "file": source.where,
-                "line": place.line if place else None,
-                "column": place.column if place else None,
+                **_position(source, one.path),
                 "key": dotted(one.path),
                 "message": one.message,
                 "severity": "error" if one.is_error else "warning",

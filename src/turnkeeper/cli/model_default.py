@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli import candidates, own_files
-from turnkeeper.cli.config import FATES, place_of, said_by
+from turnkeeper.cli.config import fate_of, place_of, said_by
 from turnkeeper.cli.config_edit import user_file, user_files
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.models import local_settings
@@ -111,7 +111,7 @@ class _Shown:
         for one in reversed(self.said):
             if one["fate"] != "holds":
                 lines.append(f"  {harmless(place_of(one))}: {harmless(json.dumps(one['value']))}")
-                lines.append(f"    {FATES[str(one['fate'])]}{'; ' if one['note'] else ''}{one['note']}")
+                lines.append(f"    {fate_of(one)}")
         if self.agent is not None:
             lines.append(f"The agent {harmless(self.agent['name'])} has its own: {harmless(self.agent['model'])}")
         if wanted is not None and wanted != self.model:

@@ -10,7 +10,7 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer_items, note
-from turnkeeper.cli.plugged import plugged_directory
+from turnkeeper.cli.plugged import catalog_of, plugged_directory
 from turnkeeper.cli.screen import Column, Screen, harmless, size, table
 from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid
@@ -124,11 +124,18 @@ def _found_table(screen: Screen, models: "Sequence[ModelInfo]", usable: Sequence
         Column("MODEL", [harmless(_name(one)) for one in models], ("cyan",)),
         Column("KEY", ["yes" if one.provider_id in usable else "" for one in models], ("green",)),
         Column("", [one.status if one.status != "active" else "" for one in models], ("dim",)),
+        *_facts(models),
+    )
+
+
+def _facts(models: "Sequence[ModelInfo]") -> list[Column]:
+    """What models take, cost and are called."""
+    return [
         Column("CONTEXT", [_tokens(one.limits.context) for one in models]),
         Column("INPUT", [_price(one.price.input) for one in models]),
         Column("OUTPUT", [_price(one.price.output) for one in models]),
         Column("NAME", [harmless(one.name) for one in models], ("dim",), least=12, is_optional=True),
-    )
+    ]
 
 
 models_app = App(name="models", version_flags=(), default_command=models, help_formatter=LOCAL_HELP)
@@ -139,20 +146,13 @@ models_app.command("turnkeeper.cli.model_check:try_model", name="test")
 async def local_catalog(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[Config, Catalog]":
     """The configuration and the catalogue of a directory, by default the current one. Raises Invalid."""
     async with plugged_directory(environ, directory) as here:
-        return here.config, _catalog(here.config, environ)
+        return here.config, catalog_of(here.config, environ)
 
 
 async def local_settings(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[LoadedSettings, Catalog]":
     """The settings with their sources, and the catalogue of a directory. Raises Invalid."""
     async with plugged_directory(environ, directory) as here:
-        return here.loaded, _catalog(here.config, environ)
-
-
-def _catalog(config: "Config", environ: Mapping[str, str]) -> "Catalog":
-    from turnkeeper.providers.catalog import Catalog
-    from turnkeeper.providers.refresh import catalogue_file
-
-    return Catalog(config, refreshed=catalogue_file(environ))
+        return here.loaded, catalog_of(here.config, environ)
 
 
 class _Usable:
@@ -202,10 +202,7 @@ class _Usable:
             screen,
             Column("MODEL", [harmless(_name(one)) for one in listed], ("cyan",)),
             Column("", [self._mark(one) for one in listed], ("green",)),
-            Column("CONTEXT", [_tokens(one.limits.context) for one in listed]),
-            Column("INPUT", [_price(one.price.input) for one in listed]),
-            Column("OUTPUT", [_price(one.price.output) for one in listed]),
-            Column("NAME", [harmless(one.name) for one in listed], ("dim",), least=12, is_optional=True),
+            *_facts(listed),
         )
         return f"{head}\n{rows}" if rows else head
 

@@ -1,7 +1,6 @@
 """The commands about skills: which there are, where each comes from, and what one says."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
@@ -9,6 +8,7 @@ from cyclopts import Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, answer_items, note
+from turnkeeper.cli.plugged import settings_here
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
 from turnkeeper.model.refusal import Invalid, NotFound
 
@@ -105,12 +105,10 @@ class _Known(NamedTuple):
 async def _known(environ: Mapping[str, str], agent: str | None) -> _Known:
     from turnkeeper.core.agents import default_agent, find_agent
     from turnkeeper.run.configured import configured_agents
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
     from turnkeeper.workspace.skills import SkillLibrary
 
-    place = await identify(Path.cwd())
-    config = load(place.directory, place.worktree, environ).config
+    place, loaded = await settings_here(environ)
+    config = loaded.config
     agents = configured_agents(config, environ)
     try:
         chosen = find_agent(agents, agent) if agent is not None else default_agent(agents, config)
