@@ -12,6 +12,7 @@ from turnkeeper.cli.feed import Display, Feed, FinishedParts
 from turnkeeper.cli.live import QUEUE_MAX, TICK_S, make_display
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.plain import failure_text
+from turnkeeper.cli.run_options import Thinking
 from turnkeeper.cli.stopping import until_stopped
 from turnkeeper.core.limits import TAIL_POLL_S
 from turnkeeper.model.message import AssistantMessage
@@ -36,7 +37,7 @@ async def watch(
     follow: Annotated[
         bool, Parameter(name=("--follow", "-f"), help="Go on when the session is idle, until Ctrl-C.")
     ] = False,
-    thinking: Annotated[bool, Parameter(help="Show all reasoning of the model.")] = False,
+    thinking: Thinking = False,
     options: Options,
 ) -> int:
     """Show a session that another process or a server runs, live. Nothing is changed.
