@@ -11,7 +11,7 @@ from turnkeeper.cli.config_checks import with_missing
 from turnkeeper.cli.config_edit import schema_text
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, note, write
+from turnkeeper.cli.output import answer, answer_items, remark, write
 from turnkeeper.cli.screen import Screen, harmless
 from turnkeeper.model.refusal import NotFound
 
@@ -62,8 +62,11 @@ async def show(
     if origin:
         value["origins"] = origins
     answer(options, value, lambda screen: _shown(screen, loaded, value["settings"], origins), empty="Nothing is set.")
-    if not options.json:
-        _tell(loaded)
+    untrusted = (
+        f"{where}: not in force until the project is trusted: {', '.join(names)} (`turnkeeper trust`)"
+        for where, names in loaded.left_out.items()
+    )
+    remark(options, *loaded.warnings, *untrusted)
 
 
 async def explain(
@@ -106,9 +109,7 @@ async def explain(
     wrong = [line for source in loaded.sources for line in source.problems_of(path)]
     wire = {"key": key, "value": value, "said": entries, "problems": wrong, **_doc_entry(doc)}
     answer(options, wire, lambda screen: _explained(screen, key, value if is_set else None, entries, doc))
-    if not options.json:
-        for line in wrong:
-            note(line)
+    remark(options, *wrong)
 
 
 def said_by(loaded: "LoadedSettings", path: tuple[str, ...]) -> list[dict[str, object]]:
@@ -243,13 +244,6 @@ def _text(value: object) -> str:
     return harmless(json.dumps(value, ensure_ascii=False))
 
 
-def _tell(loaded: "LoadedSettings") -> None:
-    for warning in loaded.warnings:
-        note(warning)
-    for where, names in loaded.left_out.items():
-        note(f"{where}: not in force until the project is trusted: {', '.join(names)} (`turnkeeper trust`)")
-
-
 # --- What is found -------------------------------------------------------------------------------------------
 
 
@@ -350,27 +344,20 @@ def _problems(source: "SettingsSource") -> "list[dict[str, object]]":
 
 
 def _documentation(key: str) -> "SettingDoc | None":
-    """The documentation of a key, in which names of the user's own stand for ``*``."""
+    """The documentation of a key, in which names of the user's own stand for ``*``.
+
+    A key below a setting that has keys of any name, such as ``permission.bash``, has that of the setting.
+    """
     from turnkeeper.workspace.setting_docs import setting_docs
 
-    steps = key.split(".")
-    for doc in setting_docs():
-        pattern = doc.key.split(".")
-        if len(pattern) == len(steps) and all(a in ("*", b) for a, b in zip(pattern, steps, strict=True)):
-            return doc
-    return _open_setting(steps)
+    found = [doc for doc in setting_docs() if _is_at(doc.key.split("."), key.split("."))]
+    exact = [doc for doc in found if doc.key.count(".") == key.count(".")]
+    return next(iter([*exact, *(doc for doc in found if doc.type.startswith("an action"))]), None)
 
 
-def _open_setting(steps: list[str]) -> "SettingDoc | None":
-    """The setting that has keys of any name at this place, such as ``permission`` of ``permission.bash``."""
-    from turnkeeper.workspace.setting_docs import setting_docs
-
-    for doc in setting_docs():
-        pattern = doc.key.split(".")
-        is_below = len(steps) > len(pattern) and all(a in ("*", b) for a, b in zip(pattern, steps, strict=False))
-        if is_below and doc.type.startswith("an action"):
-            return doc
-    return None
+def _is_at(pattern: list[str], steps: list[str]) -> bool:
+    """Whether a documented key is that of these steps, or one above it."""
+    return len(pattern) <= len(steps) and all(a in ("*", b) for a, b in zip(pattern, steps, strict=False))
 
 
 def _doc_entry(doc: "SettingDoc | None") -> dict[str, object]:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer_items, confirm, note
+from turnkeeper.cli.output import answer_items, confirm, remark
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, one_line, plural
 from turnkeeper.cli.status_word import running_owner
@@ -125,9 +125,7 @@ def _report(options: Options, removed: "Sequence[Session]", skipped: Sequence[Sk
         dryRun=dry_run,
         skipped=rows,
     )
-    if not options.json:
-        for one in skipped:
-            note(f"Skipped {one.session.id} ({one_line(one.session.title)}): {one.reason}")
+    remark(options, *(f"Skipped {one.session.id} ({one_line(one.session.title)}): {one.reason}" for one in skipped))
 
 
 async def _remove_one(tk: "Turnkeeper | Client", name: str, *, is_sure: bool) -> "Sequence[Session]":

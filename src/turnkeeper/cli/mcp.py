@@ -10,7 +10,7 @@ from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, answer_items
 from turnkeeper.cli.plugged import catalog_of, settings_here
-from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
+from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, rows_of, table
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import JsonObject
 
@@ -129,14 +129,12 @@ def _table(screen: Screen, rows: list[JsonObject]) -> str:
 
 
 def _told(row: JsonObject) -> str:
-    tools = row["tools"]
-    assert isinstance(tools, list)
     if row["status"] == "needs_auth":
         return f"turnkeeper mcp auth {one_line(str(row['name']))}"
-    return one_line(str(row["error"] or ", ".join(tools)))
+    return one_line(str(row["error"] or ", ".join(_names(row["tools"]))))
 
 
-def _listed(value: object) -> list[str]:
+def _names(value: object) -> list[str]:
     assert isinstance(value, list)
     return value
 
@@ -149,12 +147,9 @@ def _described(screen: Screen, server: "McpServer", row: JsonObject) -> str:
             ("Type", str(row["type"])),
             ("Status", str(row["status"])),
             ("Error", one_line(str(row["error"] or ""))),
-            *(
-                ("Tools" if nth == 0 else "", one_line(f"{tool.name}: {tool.description}"))
-                for nth, tool in enumerate(server.tools)
-            ),
-            *(("Prompts" if nth == 0 else "", f"/{name}") for nth, name in enumerate(_listed(row["prompts"]))),
-            *(("Resources" if nth == 0 else "", f"@{name}") for nth, name in enumerate(_listed(row["resources"]))),
+            *rows_of("Tools", (one_line(f"{tool.name}: {tool.description}") for tool in server.tools)),
+            *rows_of("Prompts", (f"/{name}" for name in _names(row["prompts"]))),
+            *rows_of("Resources", (f"@{name}" for name in _names(row["resources"]))),
             ("Says", one_line(server.offers.instructions or "")),
         ],
     )

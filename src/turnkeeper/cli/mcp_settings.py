@@ -12,7 +12,7 @@ from turnkeeper.cli import own_files
 from turnkeeper.cli.config_edit import user_file, user_files
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, note, remark
 from turnkeeper.cli.plugged import settings_here
 from turnkeeper.cli.screen import harmless
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
@@ -105,8 +105,8 @@ async def remove(
         value,
         lambda screen: "\n".join(f"Removed {harmless(name)} from {screen.path(file)}" for file in changed),
     )
-    if elsewhere and not options.json:
-        note(f"{harmless(elsewhere[-1])} defines a server of this name, too; it stays.")
+    if elsewhere:
+        remark(options, f"{harmless(elsewhere[-1])} defines a server of this name, too; it stays.")
 
 
 def _server(

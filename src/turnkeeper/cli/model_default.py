@@ -12,7 +12,7 @@ from turnkeeper.cli.config_edit import user_file, user_files
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.models import local_settings
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, remark
 from turnkeeper.cli.screen import Screen, harmless
 from turnkeeper.model.refusal import NotFound
 
@@ -63,8 +63,8 @@ async def default(
         loaded, catalog = await local_settings(options.environ)
     shown = _Shown(loaded, catalog, options)
     answer(options, {**shown.wire(), "changed": changed}, lambda screen: shown.text(screen, changed, model))
-    if unset and not changed and not options.json:
-        note("None of your own files sets a model.")
+    if unset and not changed:
+        remark(options, "None of your own files sets a model.")
 
 
 class _Shown:

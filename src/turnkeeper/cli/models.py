@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer_items, note
+from turnkeeper.cli.output import answer_items, remark
 from turnkeeper.cli.plugged import catalog_of, plugged_directory
 from turnkeeper.cli.screen import Column, Screen, harmless, size, table
 from turnkeeper.core import flags
@@ -68,15 +68,14 @@ async def models(
         if flags.DISABLE_MODELS_FETCH.is_on(options.environ):
             raise Invalid(f"{flags.DISABLE_MODELS_FETCH.names[0]} is set, so no catalogue is fetched; unset it")
         fetched = await catalogue.refresh(refresh, catalogue.location(options.environ))
-        if not options.json:
-            note(f"Fetched the catalogue: {size(fetched)}.")
+        remark(options, f"Fetched the catalogue: {size(fetched)}.")
     if search is not None:
         await _search(search, provider, options)
         return
     usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
     answer_items(options, usable.rows(), usable.text, default=usable.default, small=usable.small)
-    if not options.json and not usable.has_keys:
-        note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
+    if not usable.has_keys:
+        remark(options, "Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
 
 
 async def _search(text: str, provider: str | None, options: Options) -> None:
@@ -96,14 +95,15 @@ async def _search(text: str, provider: str | None, options: Options) -> None:
     found = search(catalog, text, providers)
     keys = {one: choice.key(catalog.provider(one), credentials) for one in {each.provider_id for each in found.models}}
     origins = {name: key.origin if key else None for name, key in keys.items()}
-    if not options.json and not found.fits:
-        note(f"No model has {text!r}{'; these are the nearest' if found.models else ', and none is near'}.")
+    if not found.fits:
+        near = "; these are the nearest" if found.models else ", and none is near"
+        remark(options, f"No model has {text!r}{near}.")
     models = [_found(one, origins[one.provider_id]) for one in found.models]
     answer_items(
         options, models, lambda screen: _found_table(screen, found.models, usable), search=text, fits=found.fits
     )
-    if not options.json and any(one.provider_id not in usable for one in found.models):
-        note("Where KEY is empty, `turnkeeper auth login PROVIDER` stores one.")
+    if any(one.provider_id not in usable for one in found.models):
+        remark(options, "Where KEY is empty, `turnkeeper auth login PROVIDER` stores one.")
 
 
 def _found(model: "ModelInfo", origin: str | None) -> dict[str, object]:

@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, answer_items, note, note_damaged
+from turnkeeper.cli.output import answer, answer_items, note_damaged, remark
 from turnkeeper.cli.request_lines import open_requests
 from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line, plural, token_kinds
 
@@ -109,10 +109,10 @@ async def messages(
         newer=page.newer,
         damaged=page.damaged or None,
     )
-    if not options.json and page.older is not None:
-        note(f"There are older ones: add --before {page.older}")
-    if not options.json and page.newer is not None:
-        note(f"There are newer ones: add --after {page.newer}")
+    if page.older is not None:
+        remark(options, f"There are older ones: add --before {page.older}")
+    if page.newer is not None:
+        remark(options, f"There are newer ones: add --after {page.newer}")
     return note_damaged(page.damaged)
 
 
