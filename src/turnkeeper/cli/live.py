@@ -122,32 +122,11 @@ class Live:
         store = local_store(tk)
         seq = (await store.store.queries.state(session_id)).seq if store is not None else 0
         feed = Feed(self.display, shows_summary=shows_summary)
-        outcome: Outcome | None = None
-        async with (
-            tk.subscribe(session_id=session_id, size=QUEUE_MAX) as notifications,
-            anyio.create_task_group() as beside,
-        ):
-            beside.start_soon(self._tick)
-            if self._is_single:  # A chat watches its server all the time.
-                beside.start_soon(self.watch, tk)
-            if runs_elsewhere and (open_turn := await _open_turn(tk, session_id)) is not None:
-                feed.resume(open_turn)
-            remote = await self._remote_requests(tk, beside, runs_elsewhere=runs_elsewhere)
-            with self._signals() if stop is None else nullcontext(stop) as pressed:
-                beside.start_soon(self._stop, tk, pressed, insists, beside)
-                async with anyio.create_task_group() as group:
-                    group.start_soon(self._pump, feed, notifications, remote, told)
-                    if not pressed.is_set():
-                        outcome = await work()
-                    if store is not None and outcome is not None and outcome.kind == "rested" and not outcome.is_busy:
-                        outcome = await _with_background(store, session_id, outcome)
-                    notifications.close()
-                    if store is not None and self._is_single:
-                        with anyio.move_on_after(UPKEEP_S):
-                            await store.wait_upkeep(session_id)
-            beside.cancel_scope.cancel()
-        self.display.notice("")
-        self.display.close()
+        try:
+            outcome = await self._done(tk, work, feed, stop, insists, told, runs_elsewhere=runs_elsewhere)
+        finally:  # A live region hides the cursor.
+            self.display.notice("")
+            self.display.close()
         if outcome is None:
             return await self._stopped_early(tk)
         code = self._verdict(feed, outcome)
@@ -159,6 +138,44 @@ class Live:
             cost = add_costs(await family_cost(tk, after), -spent)
             self._summary(before, after, feed, cost, reuse, time.monotonic() - start)
         return code
+
+    async def _done(
+        self,
+        tk: "Turnkeeper | Client",
+        work: "Callable[[], Awaitable[Outcome]]",
+        feed: Feed,
+        stop: asyncio.Event | None,
+        insists: Callable[[], bool],
+        told: "Callable[[Notification | Delta], None]",
+        *,
+        runs_elsewhere: bool,
+    ) -> "Outcome | None":
+        """Display the session until the work is done; None if it was stopped before the work began."""
+        store, outcome = local_store(tk), None
+        async with (
+            tk.subscribe(session_id=self._session_id, size=QUEUE_MAX) as notifications,
+            anyio.create_task_group() as beside,
+        ):
+            beside.start_soon(self._tick)
+            if self._is_single:  # A chat watches its server all the time.
+                beside.start_soon(self.watch, tk)
+            if runs_elsewhere and (open_turn := await _open_turn(tk, self._session_id)) is not None:
+                feed.resume(open_turn)
+            remote = await self._remote_requests(tk, beside, runs_elsewhere=runs_elsewhere)
+            with self._signals() if stop is None else nullcontext(stop) as pressed:
+                beside.start_soon(self._stop, tk, pressed, insists, beside)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._pump, feed, notifications, remote, told)
+                    if not pressed.is_set():
+                        outcome = await work()
+                    if store is not None and outcome is not None and outcome.kind == "rested" and not outcome.is_busy:
+                        outcome = await _with_background(store, self._session_id, outcome)
+                    notifications.close()
+                    if store is not None and self._is_single:
+                        with anyio.move_on_after(UPKEEP_S):
+                            await store.wait_upkeep(self._session_id)
+            beside.cancel_scope.cancel()
+        return outcome
 
     async def _remote_requests(
         self, tk: "Turnkeeper | Client", group: TaskGroup, *, runs_elsewhere: bool

@@ -1,6 +1,7 @@
 """The command that shows a session that another process runs, as ``run`` shows its own, and changes nothing."""
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Final
 
 import anyio
@@ -57,9 +58,8 @@ async def watch(
     display = make_display(as_json=options.json, thinking=thinking)
     async with options.sessions(read_only=True) as tk:
         watching = _Watching(tk, await names.session(tk, id), display, follows=follow)
-        with until_stopped():
+        with until_stopped(), closing(display):
             await watching.run()
-    display.close()
     return watching.code
 
 
