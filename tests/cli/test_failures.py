@@ -1,6 +1,7 @@
 """Foreseeable failures: one or two clear lines, a stable exit code, never a traceback."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,13 @@ def test_a_failure_brings_no_control_characters_of_a_project_to_the_terminal(sho
     assert done.returncode == REFUSED
     assert "red" in done.stderr
     assert not {"\x1b", "\x07"} & set(done.stderr)
+
+
+@pytest.mark.parametrize("words", [("config", "check"), ("config", "show"), ("trust",)])
+def test_a_directory_whose_name_is_no_text_is_refused(shop: Shop, words: tuple[str, ...]) -> None:
+    odd = shop._replace(project=shop.project / os.fsdecode(b"tides\xff"))
+    odd.project.mkdir()
+    odd.configure(model="offline/tk-1")
+    refused = odd.process(*words, "--json")
+    assert (refused.returncode, refused.stdout) == (REFUSED, "")
+    assert "is not UTF-8" in json.loads(refused.stderr)["error"]["message"]

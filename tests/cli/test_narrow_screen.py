@@ -24,6 +24,14 @@ def test_a_tree_and_a_log_fit_the_screen(shop: Shop) -> None:
     assert all(len(line) <= COLUMNS for line in (drawn, *logged))
 
 
+def test_a_terminal_of_one_column_ends_no_command(shop: Shop) -> None:
+    shop.run("read tides.py")
+    [session] = shop.sessions()
+    for words in (("session", "messages", session["id"]), ("run", "-c", "-m", "offline/tk-1", "read README.md")):
+        with shop.terminal(*words, columns=1) as seat:
+            assert seat.end() == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

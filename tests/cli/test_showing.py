@@ -1,12 +1,15 @@
 """How a run is shown: what the feed tells, how calls and diffs read, what the terminal prints and when."""
 
 import io
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
+from turnkeeper.app import open_store
 from turnkeeper.cli.feed import Display, Feed
+from turnkeeper.cli.live import Live
 from turnkeeper.cli.part_lines import call_lines, counts, patch_lines
 from turnkeeper.cli.partial_text import Paragraphs
 from turnkeeper.cli.permission_prompt import parse_reply
@@ -44,8 +47,10 @@ from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
 from turnkeeper.model.permission import Reply
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import Retrying
+from turnkeeper.run.coordinator import Outcome
 from turnkeeper.testing.terminal_emulator import TerminalEmulator
 from turnkeeper.text.diff import diff
 
@@ -476,3 +481,25 @@ def test_control_characters_in_text_do_nothing() -> None:
     stage.display.ended(DONE)
     stage.display.note("done")
     assert stage.lines[1:] == ["a␛[2Jb␇", "done"]
+
+
+class Closing(Display):
+    """A display that knows whether it was closed."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+async def test_a_display_is_closed_also_if_the_work_fails(tmp_path: Path) -> None:
+    display = Closing()
+
+    async def fails() -> Outcome:
+        raise Invalid("it cannot be done")
+
+    async with open_store("memory:", directory=tmp_path) as tk:
+        session = await tk.create()
+        with pytest.raises(ExceptionGroup):
+            await Live(as_json=False, thinking=False, auto=True, display=display).run(tk, session.id, fails)
+    assert display.is_closed

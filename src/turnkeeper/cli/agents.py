@@ -10,9 +10,9 @@ from cyclopts import Parameter
 from turnkeeper.cli import candidates
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, confirm, note
+from turnkeeper.cli.output import answer, answer_items, confirm, remark
 from turnkeeper.cli.plugged import plugged_directory
-from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
+from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, rows_of, table
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ async def list_agents(
     answer_items(
         options, rows, lambda screen: found.table(screen, shown), default=found.default, problems=found.problems
     )
-    if not options.json:
-        for problem in found.problems:
-            note(harmless(problem))
+    remark(options, *map(harmless, found.problems))
 
 
 async def show(name: AgentName, /, *, options: Options) -> None:
@@ -155,8 +153,9 @@ async def _write(
         raise UsageError(f"nothing was written: {error}") from error
     value = {"name": name, "file": str(file), "leftOut": left_out}
     answer(options, value, lambda screen: f"Wrote {screen.path(str(file))}")
-    if left_out and not options.json:
-        note(f"Until you trust the project, these settings do not hold: {', '.join(left_out)} (`turnkeeper trust`)")
+    if left_out:
+        held = ", ".join(left_out)
+        remark(options, f"Until you trust the project, these settings do not hold: {held} (`turnkeeper trust`)")
 
 
 def _put_back(file: Path, before: bytes | None) -> None:
@@ -273,7 +272,7 @@ def _described(screen: Screen, entry: "AgentEntry", sources: list[str]) -> str:
             ("Steps", _number(entry.steps)),
             ("Colour", harmless(entry.color or "")),
             ("Options", one_line(str(entry.options)) if entry.options else ""),
-            *(("From" if nth == 0 else "", screen.path(one)) for nth, one in enumerate(sources)),
+            *rows_of("From", map(screen.path, sources)),
         ],
     )
     rules = table(

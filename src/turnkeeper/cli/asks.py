@@ -15,6 +15,7 @@ from turnkeeper.cli.output import answer as show_answer
 from turnkeeper.cli.output import answer_items
 from turnkeeper.cli.request_lines import cause_lines, covered_by_always, origin, patterns_asked
 from turnkeeper.cli.screen import Column, Screen, one_line, table
+from turnkeeper.cli.status_word import running_owner
 from turnkeeper.model.refusal import Conflict, NotFound
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ async def list_permissions(*, directory: Place = None, options: Options) -> None
       turnkeeper permission list --directory . --json | jq -r '.items[].id'
     """
     async with options.sessions(read_only=True) as tk:
-        found: list[PermissionRequest] = []
-        found += await tk.permissions(directory=_place(directory, options))
+        found = list(await tk.permissions(directory=_place(directory, options)))
         origins = await _origins(tk, found)
     text = "No permission request waits."
     answer_items(options, found, lambda screen: _permissions(screen, found, origins), empty=text)
@@ -111,16 +111,12 @@ async def saved(*, options: Options) -> None:
     answer_items(
         options,
         found,
-        lambda screen: (
-            table(
-                screen,
-                Column("ID", [one.id for one in found], ("cyan",)),
-                Column("PROJECT", [one.directory or one.project_id for one in found]),
-                Column("PERMISSION", [one_line(one.permission) for one in found]),
-                Column("PATTERN", [one_line(one.pattern) for one in found], least=16),
-            )
-            if found
-            else ""
+        lambda screen: table(
+            screen,
+            Column("ID", [one.id for one in found], ("cyan",)),
+            Column("PROJECT", [one.directory or one.project_id for one in found]),
+            Column("PERMISSION", [one_line(one.permission) for one in found]),
+            Column("PATTERN", [one_line(one.pattern) for one in found], least=16),
         ),
         empty="Nothing is allowed for good.",
     )
@@ -246,7 +242,7 @@ async def _answer(
         session_id = sessions[found]
         await give(tk, found)
         store = local_store(tk)
-        if store is not None and not record_only and await _is_free(store, session_id):
+        if store is not None and not record_only and await running_owner(store, session_id) is None:
             # The sessions that wait for this one go on, too: the first of them runs the others.
             first = await store.runtime.children.root_of(session_id)
             if is_shown:
@@ -258,14 +254,6 @@ async def _answer(
     then = f"; the session went on and rests: {reason['outcome']}" if reason else ""
     show_answer(options, report, lambda screen: f"{said}  {screen.paint(found, 'cyan')} of {session_id}{then}")
     return code
-
-
-async def _is_free(tk: "Turnkeeper", session_id: str) -> bool:
-    """Whether no process runs a session."""
-    from turnkeeper.workspace.owner import is_alive
-
-    owner = (await tk.store.queries.state(session_id)).owner
-    return owner is None or not is_alive(owner)
 
 
 @asynccontextmanager

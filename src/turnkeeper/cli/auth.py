@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.models import local_catalog, local_settings
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, interruptible, note, says_yes, typed_line
+from turnkeeper.cli.output import answer, answer_items, interruptible, note, remark, says_yes, typed_line
 from turnkeeper.cli.screen import Column, Screen, harmless, table
 from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -102,8 +102,8 @@ async def login(
     file.write(known.id, auth.ApiKey(key=found.key))
     value = {"provider": known.id, "file": str(file.path), "doubts": found.doubts}
     answer(options, value, lambda screen: f"Stored the key of {known.name} in {screen.path(str(file.path))}")
-    if not options.json and (name := next((one for one in known.env if options.environ.get(one)), None)):
-        note(f"{name} is set in the environment and has precedence.")
+    if name := next((one for one in known.env if options.environ.get(one)), None):
+        remark(options, f"{name} is set in the environment and has precedence.")
 
 
 async def _login_by_browser(provider: str | None, *, is_key_given: bool, options: Options) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cyclopts import Parameter
 
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer_items, note
+from turnkeeper.cli.output import answer_items, remark
 from turnkeeper.cli.screen import Screen, harmless, plural, shortened
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ async def blame(
         file=found.file,
         leftOut=found.left_out,
     )
-    if found.left_out and not options.json:
-        note(f"Left out: {plural(found.left_out, 'turn')}, because of their number or of snapshots no longer kept.")
+    if found.left_out:
+        turns = plural(found.left_out, "turn")
+        remark(options, f"Left out: {turns}, because of their number or of snapshots no longer kept.")
 
 
 def _lines(screen: Screen, found: "Blame") -> list[str]:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from cyclopts.completion import CompletionContext
 
     from turnkeeper.cli.choices import Choices
-    from turnkeeper.model.config import Config
 
 SESSIONS_MAX: Final = 500
 """How many sessions are offered: the newest ones."""
@@ -71,13 +70,13 @@ async def _sessions(options: Options, *, is_id: bool) -> Candidates:
 async def _models(options: Options) -> Candidates:
     if options.address is not None:
         return dict((await _served(options)).models)
+    from turnkeeper.cli.plugged import catalog_of, settings_here
     from turnkeeper.providers import choice
-    from turnkeeper.providers.catalog import Catalog
-    from turnkeeper.providers.refresh import catalogue_file
     from turnkeeper.workspace import auth
 
     # Without plugins: a key pressed in a shell runs no program of others.
-    catalog = Catalog(await _config(options), refreshed=catalogue_file(options.environ))
+    _, loaded = await settings_here(options.environ)
+    catalog = catalog_of(loaded.config, options.environ)
     usable = choice.available(catalog, auth.credentials(options.environ))
     return {f"{one.id}/{id}": model.name for one in usable for id, model in one.models.items()}
 
@@ -85,20 +84,14 @@ async def _models(options: Options) -> Candidates:
 async def _agents(options: Options) -> Candidates:
     if options.address is not None:
         return dict((await _served(options)).agents)
+    from turnkeeper.cli.plugged import settings_here
     from turnkeeper.cli.screen import one_line
     from turnkeeper.run.configured import configured_agents
 
-    found = configured_agents(await _config(options), options.environ)
+    _, loaded = await settings_here(options.environ)
+    found = configured_agents(loaded.config, options.environ)
     shown = [one for one in found.values() if not one.hidden and one.mode != "subagent"]
     return {one.name: one_line(one.description or "") for one in shown}
-
-
-async def _config(options: Options) -> "Config":
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
-
-    place = await identify(Path.cwd())
-    return load(place.directory, place.worktree, options.environ).config
 
 
 async def _served(options: Options) -> "Choices":

@@ -1,7 +1,7 @@
 """What a directory offers for a prompt: models, agents and files; on a store or on a server."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,8 @@ from turnkeeper.model.refusal import Refusal
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.client import Client
+    from turnkeeper.client.values import AgentSummary
+    from turnkeeper.model.agent import Agent
 
 FILES_MAX: Final = 20_000
 """How many files completion looks at."""
@@ -41,15 +43,12 @@ async def load(tk: "Turnkeeper | Client", directory: Path | None) -> Choices:
     from turnkeeper.api import Turnkeeper
 
     if not isinstance(tk, Turnkeeper):
-        listed = await tk.agents(directory=directory)
-        rows = [(one.name, one.mode, bool(one.hidden), one.description or "") for one in listed]
-        served = [
-            (one.id, id, model)
-            for one in (await tk.providers(directory=directory)).providers
-            for id, model in one.models.items()
-        ]
-        models = {f"{provider}/{id}": model.name for provider, id, model in served}
-        return _choices(models, {f"{provider}/{id}": model.limit.context for provider, id, model in served}, rows)
+        providers = (await tk.providers(directory=directory)).providers
+        served = {f"{one.id}/{id}": model for one in providers for id, model in one.models.items()}
+        windows = {name: model.limit.context for name, model in served.items()}
+        return _choices(
+            {name: model.name for name, model in served.items()}, windows, await tk.agents(directory=directory)
+        )
     from turnkeeper.providers import choice
     from turnkeeper.workspace import auth
     from turnkeeper.workspace.project import identify
@@ -57,21 +56,20 @@ async def load(tk: "Turnkeeper | Client", directory: Path | None) -> Choices:
     directories = tk.runtime.directories
     found = directories.config(await identify(directory or Path.cwd()))
     usable = choice.available(found.catalog, auth.credentials(directories.environ(found.config)))
-    models = {f"{one.id}/{id}": model.name for one in usable for id, model in one.models.items()}
-    rows = [(one.name, one.mode, bool(one.hidden), one.description or "") for one in found.agents.values()]
-    windows = {f"{one.id}/{id}": model.limits.context for one in usable for id, model in one.models.items()}
-    return _choices(models, windows, rows)
+    models = {f"{one.id}/{id}": model for one in usable for id, model in one.models.items()}
+    windows = {name: model.limits.context for name, model in models.items()}
+    return _choices({name: model.name for name, model in models.items()}, windows, found.agents.values())
 
 
 def _choices(
-    models: Mapping[str, str], windows: Mapping[str, int], agents: list[tuple[str, str, bool, str]]
+    models: Mapping[str, str], windows: Mapping[str, int], agents: "Iterable[Agent | AgentSummary]"
 ) -> Choices:
-    shown = [(name, mode, about) for name, mode, is_hidden, about in agents if not is_hidden]
+    shown = [one for one in agents if not one.hidden]
     return Choices(
         models=models,
         windows=windows,
-        agents={name: about for name, mode, about in shown if mode != "subagent"},
-        mentionable={name: about for name, mode, about in shown if mode != "primary"},
+        agents={one.name: one.description or "" for one in shown if one.mode != "subagent"},
+        mentionable={one.name: one.description or "" for one in shown if one.mode != "primary"},
     )
 
 

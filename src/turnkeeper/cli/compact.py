@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import candidates, names
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, remark
 from turnkeeper.cli.progress import waiting
 from turnkeeper.cli.screen import harmless
 
@@ -61,8 +61,7 @@ async def compact(
         with waiting("Summarising"):
             done = await tk.compact(session_id, force=force, model=names.model(model))
     answer(options, done, lambda _: harmless(done.summary or ""))
-    if not options.json:
-        note(_note(done))
+    remark(options, _note(done))
     return int(done.problem is not None)
 
 

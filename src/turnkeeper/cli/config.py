@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli.config_checks import with_missing
+from turnkeeper.cli.config_edit import schema_text
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, note, write
+from turnkeeper.cli.output import answer, answer_items, remark, write
 from turnkeeper.cli.screen import Screen, harmless
 from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.core.explanation import Said
+    from turnkeeper.core.setting_checks import KeyPath
     from turnkeeper.workspace.config import LoadedSettings
     from turnkeeper.workspace.setting_docs import SettingDoc
     from turnkeeper.workspace.settings_source import SettingsSource
@@ -60,8 +62,11 @@ async def show(
     if origin:
         value["origins"] = origins
     answer(options, value, lambda screen: _shown(screen, loaded, value["settings"], origins), empty="Nothing is set.")
-    if not options.json:
-        _tell(loaded)
+    untrusted = (
+        f"{where}: not in force until the project is trusted: {', '.join(names)} (`turnkeeper trust`)"
+        for where, names in loaded.left_out.items()
+    )
+    remark(options, *loaded.warnings, *untrusted)
 
 
 async def explain(
@@ -104,9 +109,7 @@ async def explain(
     wrong = [line for source in loaded.sources for line in source.problems_of(path)]
     wire = {"key": key, "value": value, "said": entries, "problems": wrong, **_doc_entry(doc)}
     answer(options, wire, lambda screen: _explained(screen, key, value if is_set else None, entries, doc))
-    if not options.json:
-        for line in wrong:
-            note(line)
+    remark(options, *wrong)
 
 
 def said_by(loaded: "LoadedSettings", path: tuple[str, ...]) -> list[dict[str, object]]:
@@ -123,6 +126,11 @@ def place_of(said: dict[str, object]) -> str:
     """Where something is written, as editors take it."""
     where, line, column = str(said["where"]), said["line"], said["column"]
     return f"{where}:{line}:{column}" if line else where
+
+
+def fate_of(said: dict[str, object]) -> str:
+    """What becomes of what a layer says, with what changes that."""
+    return f"{FATES[str(said['fate'])]}{'; ' if said['note'] else ''}{said['note']}"
 
 
 async def check(
@@ -165,9 +173,7 @@ def schema(*, options: Options) -> None:
     For example:
       turnkeeper config schema > ~/.config/turnkeeper/config.schema.json
     """
-    from turnkeeper.workspace import setting_docs
-
-    write(json.dumps(setting_docs.schema(), indent=2).encode() + b"\n")
+    write(schema_text().encode())
 
 
 async def fetch(*, options: Options) -> None:
@@ -218,12 +224,8 @@ def _explained(
         lines.append("Said by, strongest first:")
     for one in reversed(said):
         lines.append(f"  {harmless(place_of(one))} ({one['layer']}): {_text(one['value'])}")
-        lines.append(f"    {FATES[str(one['fate'])]}{_trust_note(str(one['note']))}")
+        lines.append(f"    {fate_of(one)}")
     return "\n".join(lines)
-
-
-def _trust_note(note: str) -> str:
-    return f"; {note}" if note else ""
 
 
 def _checked(screen: Screen, sources: "Sequence[SettingsSource]", problems: Sequence[dict[str, object]]) -> str:
@@ -240,13 +242,6 @@ def _checked(screen: Screen, sources: "Sequence[SettingsSource]", problems: Sequ
 
 def _text(value: object) -> str:
     return harmless(json.dumps(value, ensure_ascii=False))
-
-
-def _tell(loaded: "LoadedSettings") -> None:
-    for warning in loaded.warnings:
-        note(warning)
-    for where, names in loaded.left_out.items():
-        note(f"{where}: not in force until the project is trusted: {', '.join(names)} (`turnkeeper trust`)")
 
 
 # --- What is found -------------------------------------------------------------------------------------------
@@ -278,13 +273,12 @@ def _source_entry(source: "SettingsSource") -> dict[str, object]:
 
 def _origins(loaded: "LoadedSettings") -> list[dict[str, object]]:
     from turnkeeper.core import provenance
-    from turnkeeper.core.setting_checks import KeyPath, dotted
+    from turnkeeper.core.setting_checks import dotted
     from turnkeeper.core.shown_settings import shown
 
     found = []
     for one in provenance.origins([source.settings for source in loaded.sources]):
         path: KeyPath = one.path if one.entry is None else (*one.path, one.entry)
-        place = loaded.sources[one.layer].mark(one.path)
         overrode = [loaded.sources[layer].place(one.path) for layer in one.overrode]
         name = next((step for step in reversed(one.path) if step in ("headers", "environment")), one.path[-1])
         inner = {one.path[-1]: one.value} if name != one.path[-1] else one.value
@@ -296,8 +290,7 @@ def _origins(loaded: "LoadedSettings") -> list[dict[str, object]]:
                 "key": dotted(path),
                 "value": value,
                 "where": loaded.sources[one.layer].where,
-                "line": place.line if place else None,
-                "column": place.column if place else None,
+                **_position(loaded.sources[one.layer], one.path),
                 "overrode": overrode,
             }
         )
@@ -309,7 +302,6 @@ def _said_entry(
 ) -> dict[str, object]:
     from turnkeeper.core.shown_settings import shown
 
-    place = source.mark(path)
     is_narrowed = said.fate in ("left out", "in part")
     note = ""
     if is_narrowed and path[0] != "sandbox":
@@ -318,12 +310,17 @@ def _said_entry(
     return {
         "where": source.where,
         "layer": source.layer,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
+        **_position(source, path),
         "value": shown(said.value, filled, path[-1]),
         "fate": said.fate,
         "note": note,
     }
+
+
+def _position(source: "SettingsSource", path: "KeyPath") -> dict[str, int | None]:
+    """The line and the column of a setting; none if it is not from a file."""
+    place = source.mark(path)
+    return {"line": place.line if place else None, "column": place.column if place else None}
 
 
 def _problems(source: "SettingsSource") -> "list[dict[str, object]]":
@@ -331,12 +328,10 @@ def _problems(source: "SettingsSource") -> "list[dict[str, object]]":
 
     found: list[dict[str, object]] = []
     for one in source.problems:
-        place = source.mark(one.path)
         found.append(
             {
                 "file": source.where,
-                "line": place.line if place else None,
-                "column": place.column if place else None,
+                **_position(source, one.path),
                 "key": dotted(one.path),
                 "message": one.message,
                 "severity": "error" if one.is_error else "warning",
@@ -349,27 +344,20 @@ def _problems(source: "SettingsSource") -> "list[dict[str, object]]":
 
 
 def _documentation(key: str) -> "SettingDoc | None":
-    """The documentation of a key, in which names of the user's own stand for ``*``."""
+    """The documentation of a key, in which names of the user's own stand for ``*``.
+
+    A key below a setting that has keys of any name, such as ``permission.bash``, has that of the setting.
+    """
     from turnkeeper.workspace.setting_docs import setting_docs
 
-    steps = key.split(".")
-    for doc in setting_docs():
-        pattern = doc.key.split(".")
-        if len(pattern) == len(steps) and all(a in ("*", b) for a, b in zip(pattern, steps, strict=True)):
-            return doc
-    return _open_setting(steps)
+    found = [doc for doc in setting_docs() if _is_at(doc.key.split("."), key.split("."))]
+    exact = [doc for doc in found if doc.key.count(".") == key.count(".")]
+    return next(iter([*exact, *(doc for doc in found if doc.type.startswith("an action"))]), None)
 
 
-def _open_setting(steps: list[str]) -> "SettingDoc | None":
-    """The setting that has keys of any name at this place, such as ``permission`` of ``permission.bash``."""
-    from turnkeeper.workspace.setting_docs import setting_docs
-
-    for doc in setting_docs():
-        pattern = doc.key.split(".")
-        is_below = len(steps) > len(pattern) and all(a in ("*", b) for a, b in zip(pattern, steps, strict=False))
-        if is_below and doc.type.startswith("an action"):
-            return doc
-    return None
+def _is_at(pattern: list[str], steps: list[str]) -> bool:
+    """Whether a documented key is that of these steps, or one above it."""
+    return len(pattern) <= len(steps) and all(a in ("*", b) for a, b in zip(pattern, steps, strict=False))
 
 
 def _doc_entry(doc: "SettingDoc | None") -> dict[str, object]:

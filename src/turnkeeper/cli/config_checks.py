@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from turnkeeper.cli.options import Options
+from turnkeeper.cli.plugged import PluggedDirectory, catalog_of, plugged_directory
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
-    from turnkeeper.cli.plugged import PluggedDirectory
     from turnkeeper.core.setting_checks import Problem
     from turnkeeper.model.config import Config
     from turnkeeper.model.value import JsonObject
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 async def with_missing(found: "Sequence[SettingsSource]", options: Options) -> "tuple[SettingsSource, ...]":
     """The sources, with warnings about what they name and does not exist. A file that holds elsewhere is left alone."""
-    from turnkeeper.cli.plugged import plugged_directory
-
     found = [one._replace(problems=(*one.problems, *one.unset)) for one in found]
     try:
         async with plugged_directory(options.environ) as here:
@@ -37,12 +35,10 @@ async def with_missing(found: "Sequence[SettingsSource]", options: Options) -> "
 def _missing(source: "SettingsSource", here: "PluggedDirectory", options: Options) -> "Iterator[Problem]":
     from turnkeeper.core.agents import default_agent_problem
     from turnkeeper.core.setting_checks import Problem, unknown_agents
-    from turnkeeper.providers.catalog import Catalog
-    from turnkeeper.providers.refresh import catalogue_file
     from turnkeeper.run.configured import configured_agents
 
     given, config = source.settings, here.config
-    catalog = Catalog(config, refreshed=catalogue_file(options.environ))
+    catalog = catalog_of(config, options.environ)
     agents = configured_agents(config, options.environ)
     for path, wanted in _named(given, "model"):
         try:
@@ -58,7 +54,7 @@ def _missing(source: "SettingsSource", here: "PluggedDirectory", options: Option
             yield Problem(path, f"{'.'.join(path)}: there is no agent {wanted!r}; there are: {', '.join(agents)}")
     yield from unknown_agents(given, agents)
     whole = config.but(enabled_providers=None, disabled_providers=())
-    yield from _unknown_providers(given, Catalog(whole, refreshed=catalogue_file(options.environ)))
+    yield from _unknown_providers(given, catalog_of(whole, options.environ))
     yield from _not_sent(source, config, catalog)
     servers = given.get("mcp")
     for name in servers if isinstance(servers, dict) else ():

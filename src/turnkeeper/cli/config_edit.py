@@ -117,22 +117,25 @@ def _project_file(place: "ProjectPlace") -> Path:
 
 
 def _scaffold(file: Path) -> None:
-    from turnkeeper.workspace import setting_docs
-
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(SCAFFOLD, "utf-8")
     schema = file.parent / SCHEMA
     if not schema.exists():
-        schema.write_text(json.dumps(setting_docs.schema(), indent=2) + "\n", "utf-8")
+        schema.write_text(schema_text(), "utf-8")
 
 
 def _remove_scaffold(file: Path) -> None:
-    from turnkeeper.workspace import setting_docs
-
     file.unlink()
     schema = file.parent / SCHEMA
-    if schema.exists() and schema.read_text("utf-8") == json.dumps(setting_docs.schema(), indent=2) + "\n":
+    if schema.exists() and schema.read_text("utf-8") == schema_text():
         schema.unlink()
+
+
+def schema_text() -> str:
+    """The JSON Schema of configuration files."""
+    from turnkeeper.workspace import setting_docs
+
+    return json.dumps(setting_docs.schema(), indent=2) + "\n"
 
 
 def _checked(file: Path, place: "ProjectPlace", options: Options, *, is_project: bool) -> int:

@@ -78,7 +78,6 @@ def _messages(screen: Screen, report: "ContextReport", epoch_seq: int) -> str:
 
 
 def _requests(screen: Screen, requests: "tuple[RequestMade, ...]") -> str:
-    changed = [one_line(", ".join(one.changes)) for one in requests]
     return table(
         screen,
         Column("TURN", [one.message_id for one in requests], ("cyan",)),
@@ -87,5 +86,5 @@ def _requests(screen: Screen, requests: "tuple[RequestMade, ...]") -> str:
         Column("SIZE", [size(one.size) for one in requests]),
         Column("REUSED", ["first" if one.percent is None else f"{one.percent} %" for one in requests]),
         Column("WHY", [one_line("; ".join(filter(None, (one.cause, one.note)))) for one in requests], least=20),
-        *([Column("PLUGINS", changed, least=16)] if any(changed) else []),
+        Column("PLUGINS", [one_line(", ".join(one.changes)) for one in requests], least=16),
     )

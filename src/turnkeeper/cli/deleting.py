@@ -1,17 +1,18 @@
 """The command that deletes sessions: those that are named, old ones, or all of a project."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
 from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
-from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer_items, confirm, note
+from turnkeeper.cli.options import Options, local_store
+from turnkeeper.cli.output import answer_items, confirm, remark
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, one_line, plural
+from turnkeeper.cli.status_word import running_owner
 from turnkeeper.model.refusal import Busy, NotFound
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.client import Client
     from turnkeeper.model.session import Session
-
-PAGE = 1000
 
 
 def _duration(_: object, tokens: "Sequence[Token]") -> int:
@@ -126,9 +125,7 @@ def _report(options: Options, removed: "Sequence[Session]", skipped: Sequence[Sk
         dryRun=dry_run,
         skipped=rows,
     )
-    if not options.json:
-        for one in skipped:
-            note(f"Skipped {one.session.id} ({one_line(one.session.title)}): {one.reason}")
+    remark(options, *(f"Skipped {one.session.id} ({one_line(one.session.title)}): {one.reason}" for one in skipped))
 
 
 async def _remove_one(tk: "Turnkeeper | Client", name: str, *, is_sure: bool) -> "Sequence[Session]":
@@ -141,18 +138,20 @@ async def _remove_one(tk: "Turnkeeper | Client", name: str, *, is_sure: bool) ->
 
 async def _plan(tk: "Turnkeeper | Client", ids: Sequence[str], before: int | None, scope: names.Scope) -> _Plan:
     """What is to be deleted, and what is not."""
+    from turnkeeper.api import Turnkeeper
+
     named = [await tk.get(await names.session(tk, one)) for one in ids]
     # Children go with their parents, so only those that are named are looked at by themselves.
-    found = named if ids else await _roots(tk, scope)
+    found = named if ids else [one async for one in names.every_session(tk, scope, roots=True)][::-1]
     plan = _Plan([], [])
     covered: set[str] = set()
-    running = await _running(tk)
+    busy = {} if isinstance(tk, Turnkeeper) else await tk.statuses()
     for root in found:
         family = _Family(root, await tk.children(root.id, recursive=True))
         if (reason := _misfit(family, before, scope)) is not None:
             if ids:
                 plan.skipped.append(Skipped(root, reason))
-        elif reasons := [why for one in family.all if (why := await running(one)) is not None]:
+        elif reasons := [why for one in family.all if (why := await _running(tk, one, busy)) is not None]:
             plan.skipped.append(Skipped(root, reasons[0]))
         else:
             plan.families.append(family)
@@ -160,16 +159,6 @@ async def _plan(tk: "Turnkeeper | Client", ids: Sequence[str], before: int | Non
     # Of a parent and its child that are both named, the parent is enough.
     roots = {one.root.id: one for one in plan.families if one.root.id not in covered}
     return _Plan(list(roots.values()), plan.skipped)
-
-
-async def _roots(tk: "Turnkeeper | Client", scope: names.Scope) -> "list[Session]":
-    found: list[Session] = []
-    after = None
-    while True:
-        page = await tk.list(**scope._asdict(), archived=True, limit=PAGE, after=after)
-        found += page.items
-        if (after := page.older) is None:
-            return found[::-1]
 
 
 def _misfit(family: _Family, before: int | None, scope: names.Scope) -> str | None:
@@ -180,26 +169,12 @@ def _misfit(family: _Family, before: int | None, scope: names.Scope) -> str | No
     return None
 
 
-async def _running(tk: "Turnkeeper | Client") -> "Callable[[Session], Awaitable[str | None]]":
-    """A function that says why a session cannot be deleted now; None if it can."""
-    from turnkeeper.api import Turnkeeper
-
-    if not isinstance(tk, Turnkeeper):
-        busy = await tk.statuses()
-
-        async def is_busy(session: "Session") -> str | None:
-            return f"the server runs {session.id}; stop it first" if session.id in busy else None
-
-        return is_busy
-    from turnkeeper.workspace.owner import is_alive
-
-    async def is_owned(session: "Session") -> str | None:
-        owner = (await tk.store.queries.state(session.id)).owner
-        if owner is None or not is_alive(owner):
-            return None
-        return f"process {owner.pid} on {owner.host} runs {session.id}; stop it first"
-
-    return is_owned
+async def _running(tk: "Turnkeeper | Client", session: "Session", busy: Collection[str]) -> str | None:
+    """Why a session cannot be deleted now; None if it can. ``busy`` are those that a server runs."""
+    if (store := local_store(tk)) is None:
+        return f"the server runs {session.id}; stop it first" if session.id in busy else None
+    owner = await running_owner(store, session.id)
+    return f"process {owner.pid} on {owner.host} runs {session.id}; stop it first" if owner is not None else None
 
 
 async def _remove(tk: "Turnkeeper | Client", plan: _Plan) -> "list[Session]":

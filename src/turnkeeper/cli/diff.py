@@ -9,7 +9,7 @@ from turnkeeper.cli import names
 from turnkeeper.cli.change_lines import patch_lines, stat_lines
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, answer_items, note, write
+from turnkeeper.cli.output import answer, answer_items, remark, write
 from turnkeeper.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ async def diff(
         write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
     else:
         answer_items(options, found, lambda screen: "\n".join(render(screen, found)), empty=empty, notKnown=left)
-    if left is not None and not options.json:
-        note(f"{left[0].upper()}{left[1:]}.")
+    if left is not None:
+        remark(options, f"{left[0].upper()}{left[1:]}.")
     return REFUSED if left is not None and not found else OK
 
 

@@ -63,6 +63,8 @@ def _refused(error: BaseException) -> CliFailure | None:
             return CliFailure("System", "the working directory is no longer there; change to another one", REFUSED)
         case OSError():
             return CliFailure("System", str(error), REFUSED)
+        case UnicodeEncodeError(object=str(text)):  # The name of a file is bytes; JSON and stores take text.
+            return CliFailure("Invalid", f"{text!r:.300} is not UTF-8, so it cannot be used; rename it", REFUSED)
         case _:
             return None
 

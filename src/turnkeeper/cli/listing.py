@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import candidates, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer_items, note, note_damaged
+from turnkeeper.cli.output import answer_items, note_damaged, remark
 from turnkeeper.cli.screen import Column, Screen, harmless, one_line, table
 from turnkeeper.interop.imported import program_of
 
@@ -73,8 +73,8 @@ async def list_sessions(
         older=page.older,
         damaged=page.damaged or None,
     )
-    if not options.json and page.older is not None:
-        note(f"There are older ones: add --before {page.older}")
+    if page.older is not None:
+        remark(options, f"There are older ones: add --before {page.older}")
     return note_damaged(page.damaged)
 
 

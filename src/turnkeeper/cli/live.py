@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -16,9 +15,11 @@ from turnkeeper.cli import failures
 from turnkeeper.cli.feed import Display, Feed, Lack
 from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.options import local_store
-from turnkeeper.cli.permission_prompt import Alone, NoTerminal, Questioner, RemotePermissions, TerminalPrompt
+from turnkeeper.cli.permission_prompt import Alone, NoTerminal, Questioner, TerminalPrompt
 from turnkeeper.cli.plain import Plain, failure_text
+from turnkeeper.cli.remote_requests import RemoteRequests
 from turnkeeper.cli.screen import Screen, money, one_line, plural
+from turnkeeper.cli.stopping import at_signals
 from turnkeeper.core.family import total_cost
 from turnkeeper.core.next_action import REFUSED, WAITS
 from turnkeeper.core.prefix import reuse_percent
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 QUEUE_MAX: Final = 65_536
 """How many notifications are queued while a question waits for its answer."""
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LOST_S: Final = 1.0
 """How long a server may be unreachable before that is displayed."""
 INSIST_S, INSIST_MAX_S = 0.1, 1.0
@@ -116,38 +116,17 @@ class Live:
         """
         self._session_id, self.is_stopped, self._is_single = session_id, False, stop is None
         before, start = await tk.get(session_id), time.monotonic()
-        spent = await _total_cost(tk, before)
+        spent = await family_cost(tk, before)
         if self._prompt is not None:
             self._prompt.sessions = tk.get
         store = local_store(tk)
         seq = (await store.store.queries.state(session_id)).seq if store is not None else 0
         feed = Feed(self.display, shows_summary=shows_summary)
-        outcome: Outcome | None = None
-        async with (
-            tk.subscribe(session_id=session_id, size=QUEUE_MAX) as notifications,
-            anyio.create_task_group() as beside,
-        ):
-            beside.start_soon(self._tick)
-            if self._is_single:  # A chat watches its server all the time.
-                beside.start_soon(self.watch, tk)
-            if runs_elsewhere and (open_turn := await _open_turn(tk, session_id)) is not None:
-                feed.resume(open_turn)
-            remote = await self._remote_permissions(tk, beside, runs_elsewhere=runs_elsewhere)
-            with self._signals() if stop is None else nullcontext(stop) as pressed:
-                beside.start_soon(self._stop, tk, pressed, insists, beside)
-                async with anyio.create_task_group() as group:
-                    group.start_soon(self._pump, feed, notifications, remote, told)
-                    if not pressed.is_set():
-                        outcome = await work()
-                    if store is not None and outcome is not None and outcome.kind == "rested" and not outcome.is_busy:
-                        outcome = await _with_background(store, session_id, outcome)
-                    notifications.close()
-                    if store is not None and self._is_single:
-                        with anyio.move_on_after(UPKEEP_S):
-                            await store.wait_upkeep(session_id)
-            beside.cancel_scope.cancel()
-        self.display.notice("")
-        self.display.close()
+        try:
+            outcome = await self._done(tk, work, feed, stop, insists, told, runs_elsewhere=runs_elsewhere)
+        finally:  # A live region hides the cursor.
+            self.display.notice("")
+            self.display.close()
         if outcome is None:
             return await self._stopped_early(tk)
         code = self._verdict(feed, outcome)
@@ -156,22 +135,60 @@ class Live:
         if not self._as_json:
             reuse = await _reuse(store, session_id, seq) if store is not None else []
             after = await tk.get(session_id)
-            cost = add_costs(await _total_cost(tk, after), -spent)
+            cost = add_costs(await family_cost(tk, after), -spent)
             self._summary(before, after, feed, cost, reuse, time.monotonic() - start)
         return code
 
-    async def _remote_permissions(
+    async def _done(
+        self,
+        tk: "Turnkeeper | Client",
+        work: "Callable[[], Awaitable[Outcome]]",
+        feed: Feed,
+        stop: asyncio.Event | None,
+        insists: Callable[[], bool],
+        told: "Callable[[Notification | Delta], None]",
+        *,
+        runs_elsewhere: bool,
+    ) -> "Outcome | None":
+        """Display the session until the work is done; None if it was stopped before the work began."""
+        store, outcome = local_store(tk), None
+        async with (
+            tk.subscribe(session_id=self._session_id, size=QUEUE_MAX) as notifications,
+            anyio.create_task_group() as beside,
+        ):
+            beside.start_soon(self._tick)
+            if self._is_single:  # A chat watches its server all the time.
+                beside.start_soon(self.watch, tk)
+            if runs_elsewhere and (open_turn := await _open_turn(tk, self._session_id)) is not None:
+                feed.resume(open_turn)
+            remote = await self._remote_requests(tk, beside, runs_elsewhere=runs_elsewhere)
+            with self._signals() if stop is None else nullcontext(stop) as pressed:
+                beside.start_soon(self._stop, tk, pressed, insists, beside)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._pump, feed, notifications, remote, told)
+                    if not pressed.is_set():
+                        outcome = await work()
+                    if store is not None and outcome is not None and outcome.kind == "rested" and not outcome.is_busy:
+                        outcome = await _with_background(store, self._session_id, outcome)
+                    notifications.close()
+                    if store is not None and self._is_single:
+                        with anyio.move_on_after(UPKEEP_S):
+                            await store.wait_upkeep(self._session_id)
+            beside.cancel_scope.cancel()
+        return outcome
+
+    async def _remote_requests(
         self, tk: "Turnkeeper | Client", group: TaskGroup, *, runs_elsewhere: bool
-    ) -> RemotePermissions | None:
+    ) -> RemoteRequests | None:
         """Ask the requests of a server or of another process here. A session that runs here calls ``ask`` itself."""
         if local_store(tk) is not None and not runs_elsewhere:
             return None
-        remote = RemotePermissions(tk, self._session_id, self.ask, self.question, group)
+        remote = RemoteRequests(tk, self._session_id, self.ask, self.question, group)
         group.start_soon(self._follow_family, tk, remote)
         await remote.begin(is_attended=self.is_attended)
         return remote
 
-    async def _follow_family(self, tk: "Turnkeeper | Client", remote: RemotePermissions) -> None:
+    async def _follow_family(self, tk: "Turnkeeper | Client", remote: RemoteRequests) -> None:
         """Ask what Child Sessions ask."""
         async with tk.subscribe() as notifications:
             await remote.follow(notifications)
@@ -180,7 +197,7 @@ class Live:
         self,
         feed: Feed,
         notifications: "AsyncIterator[Notification | Delta]",
-        remote: RemotePermissions | None,
+        remote: RemoteRequests | None,
         told: "Callable[[Notification | Delta], None]",
     ) -> None:
         async for one in notifications:
@@ -217,24 +234,15 @@ class Live:
     @contextmanager
     def _signals(self) -> Iterator[asyncio.Event]:
         """Handle signals: the first sets the event, the second exits."""
-        loop, pressed = asyncio.get_running_loop(), asyncio.Event()
+        pressed = asyncio.Event()
 
         def press() -> None:
             if pressed.is_set():
                 self._quit()
             pressed.set()
 
-        try:
-            for one in SIGNALS:
-                loop.add_signal_handler(one, press)
-        except (RuntimeError, ValueError):  # Not the main thread, which gets the signals.
+        with at_signals(press):
             yield pressed
-            return
-        try:
-            yield pressed
-        finally:
-            for one in SIGNALS:
-                loop.remove_signal_handler(one)
 
     async def _stop(
         self, tk: "Turnkeeper | Client", pressed: asyncio.Event, insists: Callable[[], bool], beside: TaskGroup
@@ -322,7 +330,7 @@ class Live:
             f"{used.input + used.cache.write - had.input - had.cache.write:,} in",
             f"{used.output + used.reasoning - had.output - had.reasoning:,} out",
             f"{used.cache.read - had.cache.read:,} cached",
-            _spent(cost, add_costs(after.cost, -before.cost)),
+            spent_words(cost, add_costs(after.cost, -before.cost)),
             *reuse,
             f"{seconds:.1f} s",
         ]
@@ -346,13 +354,13 @@ def works_here(session: "Session") -> bool:
     return os.path.realpath(session.directory) == os.path.realpath(".")
 
 
-async def _total_cost(tk: "Turnkeeper | Client", session: "Session") -> float:
+async def family_cost(tk: "Turnkeeper | Client", session: "Session") -> float:
     """The cost of a session and of all below it."""
     return total_cost(session, await tk.children(session.id, recursive=True))
 
 
-def _spent(total: float, own: float) -> str:
-    """The cost of a run; of the session itself, too, if Child Sessions worked for it."""
+def spent_words(total: float, own: float) -> str:
+    """A cost with Child Sessions; without them, too, if that is another."""
     return money(total) if total == own else f"{money(total)} ({money(own)} without child sessions)"
 
 

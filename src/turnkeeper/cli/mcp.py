@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -10,11 +9,13 @@ from cyclopts import Parameter
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, answer_items
-from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
+from turnkeeper.cli.plugged import catalog_of, settings_here
+from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, rows_of, table
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import JsonObject
 
 if TYPE_CHECKING:
+    from turnkeeper.model.config import Config, McpConfig
     from turnkeeper.workspace.mcp_server import McpServer
 
 
@@ -71,28 +72,30 @@ async def tried_servers(options: Options, only: str | None = None) -> "AsyncIter
     import anyio
 
     from turnkeeper.core.command_environ import command_environ
-    from turnkeeper.providers.catalog import Catalog
-    from turnkeeper.providers.refresh import catalogue_file
-    from turnkeeper.workspace.config import load
     from turnkeeper.workspace.mcp_logins import McpLogins
     from turnkeeper.workspace.mcp_servers import McpServers
-    from turnkeeper.workspace.project import identify
 
     logging.getLogger("turnkeeper.workspace.mcp_server").setLevel(logging.ERROR)  # What failed is in the answer.
-    place = await identify(Path.cwd())
-    config = load(place.directory, place.worktree, options.environ).config
-    if only is not None and only not in config.mcp:
-        known = ", ".join(sorted(config.mcp)) or "(none)"
-        raise NotFound(f"there is no MCP server {only!r} here; the servers are: {known}")
-    if only is not None and config.mcp[only].command is None and config.mcp[only].url is None:
+    place, loaded = await settings_here(options.environ)
+    config = loaded.config
+    meant = configured_server(config, only) if only is not None else None
+    if meant is not None and meant.command is None and meant.url is None:
         raise Invalid(f"the MCP server {only!r} has neither a `command` nor a `url`; see `turnkeeper config show mcp`")
     wanted = config.but(mcp={name: one for name, one in config.mcp.items() if only in (None, name)})
-    keys = Catalog(config, refreshed=catalogue_file(options.environ)).key_variables
+    keys = catalog_of(config, options.environ).key_variables
     environ = command_environ(options.environ, config.command_environment, keys)
     async with anyio.create_task_group() as group:
         servers = await McpServers(group, logins=McpLogins.of(options.environ)).ready(place.directory, wanted, environ)
         yield servers
         group.cancel_scope.cancel()
+
+
+def configured_server(config: "Config", name: str) -> "McpConfig":
+    """The settings of a server. Raises NotFound, with the names there are."""
+    if name not in config.mcp:
+        known = ", ".join(sorted(config.mcp)) or "(none)"
+        raise NotFound(f"there is no MCP server {name!r} here; the servers are: {known}")
+    return config.mcp[name]
 
 
 def _row(server: "McpServer") -> JsonObject:
@@ -126,14 +129,12 @@ def _table(screen: Screen, rows: list[JsonObject]) -> str:
 
 
 def _told(row: JsonObject) -> str:
-    tools = row["tools"]
-    assert isinstance(tools, list)
     if row["status"] == "needs_auth":
         return f"turnkeeper mcp auth {one_line(str(row['name']))}"
-    return one_line(str(row["error"] or ", ".join(tools)))
+    return one_line(str(row["error"] or ", ".join(_names(row["tools"]))))
 
 
-def _listed(value: object) -> list[str]:
+def _names(value: object) -> list[str]:
     assert isinstance(value, list)
     return value
 
@@ -145,14 +146,11 @@ def _described(screen: Screen, server: "McpServer", row: JsonObject) -> str:
             ("Server", screen.paint(harmless(server.name), "bold")),
             ("Type", str(row["type"])),
             ("Status", str(row["status"])),
-            *([("Error", one_line(str(row["error"])))] if row["error"] else []),
-            *(
-                ("Tools" if nth == 0 else "", one_line(f"{tool.name}: {tool.description}"))
-                for nth, tool in enumerate(server.tools)
-            ),
-            *(("Prompts" if nth == 0 else "", f"/{name}") for nth, name in enumerate(_listed(row["prompts"]))),
-            *(("Resources" if nth == 0 else "", f"@{name}") for nth, name in enumerate(_listed(row["resources"]))),
-            *([("Says", one_line(server.offers.instructions))] if server.offers.instructions else []),
+            ("Error", one_line(str(row["error"] or ""))),
+            *rows_of("Tools", (one_line(f"{tool.name}: {tool.description}") for tool in server.tools)),
+            *rows_of("Prompts", (f"/{name}" for name in _names(row["prompts"]))),
+            *rows_of("Resources", (f"@{name}" for name in _names(row["resources"]))),
+            ("Says", one_line(server.offers.instructions or "")),
         ],
     )
     errors = "\n".join(map(harmless, server.errors.text.splitlines()))

@@ -1,13 +1,14 @@
 """The commands that log in to an MCP server by OAuth, and forget the login. Neither prints a token."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnkeeper.cli.mcp import configured_server
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer
+from turnkeeper.cli.plugged import settings_here
 from turnkeeper.cli.screen import harmless
 from turnkeeper.model.refusal import NotFound
 
@@ -75,12 +76,5 @@ async def logout(name: Server, /, *, options: Options) -> None:
 
 
 async def _configured(name: str, options: Options) -> "McpConfig":
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
-
-    place = await identify(Path.cwd())
-    config = load(place.directory, place.worktree, options.environ).config
-    if name not in config.mcp:
-        known = ", ".join(sorted(config.mcp)) or "(none)"
-        raise NotFound(f"there is no MCP server {name!r} here; the servers are: {known}")
-    return config.mcp[name]
+    _, loaded = await settings_here(options.environ)
+    return configured_server(loaded.config, name)

@@ -12,7 +12,8 @@ from turnkeeper.cli import own_files
 from turnkeeper.cli.config_edit import user_file, user_files
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, note, remark
+from turnkeeper.cli.plugged import settings_here
 from turnkeeper.cli.screen import harmless
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.value import Json
@@ -69,7 +70,8 @@ async def add(
     own_files.write(file, own_files.edited(file, lambda text: _with(file, text, name, server), _paste(name, server)))
     value = {"name": name, "file": str(file), "server": server, "replaced": replaced}
     answer(options, value, lambda screen: f"Wrote {harmless(name)} to {screen.path(str(file))}")
-    _remark(name, server, await _loaded(options))
+    _, loaded = await settings_here(options.environ)
+    _remark(name, server, loaded)
 
 
 async def remove(
@@ -93,15 +95,18 @@ async def remove(
 
     advice = f"remove the server {name!r} from `mcp` in it"
     changed = [str(file) for file in own_files.edit_all(user_files(options.environ), without, advice)]
-    loaded = await _loaded(options)
+    _, loaded = await settings_here(options.environ)
     elsewhere = [source.place(("mcp", name)) for source in loaded.setting_sources("mcp", name)]
     if not changed:
         raise NotFound(_not_yours(name, elsewhere, sorted(loaded.config.mcp)))
     value = {"name": name, "files": changed}
-    lines = [f"Removed {harmless(name)} from"]
-    answer(options, value, lambda screen: "\n".join(f"{lines[0]} {screen.path(file)}" for file in changed))
-    if elsewhere and not options.json:
-        note(f"{harmless(elsewhere[-1])} defines a server of this name, too; it stays.")
+    answer(
+        options,
+        value,
+        lambda screen: "\n".join(f"Removed {harmless(name)} from {screen.path(file)}" for file in changed),
+    )
+    if elsewhere:
+        remark(options, f"{harmless(elsewhere[-1])} defines a server of this name, too; it stays.")
 
 
 def _server(
@@ -187,14 +192,6 @@ def _remark(name: str, server: dict[str, Json], loaded: "LoadedSettings") -> Non
     if len(setters) > 1 or not setters:
         place = setters[-1].place(("mcp", name)) if setters else "a stronger file"
         note(f"Here {harmless(place)} decides about a server of this name, too; see `turnkeeper config explain mcp`.")
-
-
-async def _loaded(options: Options) -> "LoadedSettings":
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
-
-    place = await identify(Path.cwd())
-    return load(place.directory, place.worktree, options.environ)
 
 
 def _not_yours(name: str, elsewhere: list[str], known: list[str]) -> str:

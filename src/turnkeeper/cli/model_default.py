@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli import candidates, own_files
-from turnkeeper.cli.config import FATES, place_of, said_by
+from turnkeeper.cli.config import fate_of, place_of, said_by
 from turnkeeper.cli.config_edit import user_file, user_files
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.models import local_settings
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, remark
 from turnkeeper.cli.screen import Screen, harmless
 from turnkeeper.model.refusal import NotFound
 
@@ -63,8 +63,8 @@ async def default(
         loaded, catalog = await local_settings(options.environ)
     shown = _Shown(loaded, catalog, options)
     answer(options, {**shown.wire(), "changed": changed}, lambda screen: shown.text(screen, changed, model))
-    if unset and not changed and not options.json:
-        note("None of your own files sets a model.")
+    if unset and not changed:
+        remark(options, "None of your own files sets a model.")
 
 
 class _Shown:
@@ -111,7 +111,7 @@ class _Shown:
         for one in reversed(self.said):
             if one["fate"] != "holds":
                 lines.append(f"  {harmless(place_of(one))}: {harmless(json.dumps(one['value']))}")
-                lines.append(f"    {FATES[str(one['fate'])]}{'; ' if one['note'] else ''}{one['note']}")
+                lines.append(f"    {fate_of(one)}")
         if self.agent is not None:
             lines.append(f"The agent {harmless(self.agent['name'])} has its own: {harmless(self.agent['model'])}")
         if wanted is not None and wanted != self.model:

@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer_items, note
-from turnkeeper.cli.plugged import plugged_directory
+from turnkeeper.cli.output import answer_items, remark
+from turnkeeper.cli.plugged import catalog_of, plugged_directory
 from turnkeeper.cli.screen import Column, Screen, harmless, size, table
 from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid
@@ -68,15 +68,14 @@ async def models(
         if flags.DISABLE_MODELS_FETCH.is_on(options.environ):
             raise Invalid(f"{flags.DISABLE_MODELS_FETCH.names[0]} is set, so no catalogue is fetched; unset it")
         fetched = await catalogue.refresh(refresh, catalogue.location(options.environ))
-        if not options.json:
-            note(f"Fetched the catalogue: {size(fetched)}.")
+        remark(options, f"Fetched the catalogue: {size(fetched)}.")
     if search is not None:
         await _search(search, provider, options)
         return
     usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
     answer_items(options, usable.rows(), usable.text, default=usable.default, small=usable.small)
-    if not options.json and not usable.has_keys:
-        note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
+    if not usable.has_keys:
+        remark(options, "Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
 
 
 async def _search(text: str, provider: str | None, options: Options) -> None:
@@ -96,14 +95,15 @@ async def _search(text: str, provider: str | None, options: Options) -> None:
     found = search(catalog, text, providers)
     keys = {one: choice.key(catalog.provider(one), credentials) for one in {each.provider_id for each in found.models}}
     origins = {name: key.origin if key else None for name, key in keys.items()}
-    if not options.json and not found.fits:
-        note(f"No model has {text!r}{'; these are the nearest' if found.models else ', and none is near'}.")
+    if not found.fits:
+        near = "; these are the nearest" if found.models else ", and none is near"
+        remark(options, f"No model has {text!r}{near}.")
     models = [_found(one, origins[one.provider_id]) for one in found.models]
     answer_items(
         options, models, lambda screen: _found_table(screen, found.models, usable), search=text, fits=found.fits
     )
-    if not options.json and any(one.provider_id not in usable for one in found.models):
-        note("Where KEY is empty, `turnkeeper auth login PROVIDER` stores one.")
+    if any(one.provider_id not in usable for one in found.models):
+        remark(options, "Where KEY is empty, `turnkeeper auth login PROVIDER` stores one.")
 
 
 def _found(model: "ModelInfo", origin: str | None) -> dict[str, object]:
@@ -124,11 +124,18 @@ def _found_table(screen: Screen, models: "Sequence[ModelInfo]", usable: Sequence
         Column("MODEL", [harmless(_name(one)) for one in models], ("cyan",)),
         Column("KEY", ["yes" if one.provider_id in usable else "" for one in models], ("green",)),
         Column("", [one.status if one.status != "active" else "" for one in models], ("dim",)),
+        *_facts(models),
+    )
+
+
+def _facts(models: "Sequence[ModelInfo]") -> list[Column]:
+    """What models take, cost and are called."""
+    return [
         Column("CONTEXT", [_tokens(one.limits.context) for one in models]),
         Column("INPUT", [_price(one.price.input) for one in models]),
         Column("OUTPUT", [_price(one.price.output) for one in models]),
         Column("NAME", [harmless(one.name) for one in models], ("dim",), least=12, is_optional=True),
-    )
+    ]
 
 
 models_app = App(name="models", version_flags=(), default_command=models, help_formatter=LOCAL_HELP)
@@ -139,20 +146,13 @@ models_app.command("turnkeeper.cli.model_check:try_model", name="test")
 async def local_catalog(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[Config, Catalog]":
     """The configuration and the catalogue of a directory, by default the current one. Raises Invalid."""
     async with plugged_directory(environ, directory) as here:
-        return here.config, _catalog(here.config, environ)
+        return here.config, catalog_of(here.config, environ)
 
 
 async def local_settings(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[LoadedSettings, Catalog]":
     """The settings with their sources, and the catalogue of a directory. Raises Invalid."""
     async with plugged_directory(environ, directory) as here:
-        return here.loaded, _catalog(here.config, environ)
-
-
-def _catalog(config: "Config", environ: Mapping[str, str]) -> "Catalog":
-    from turnkeeper.providers.catalog import Catalog
-    from turnkeeper.providers.refresh import catalogue_file
-
-    return Catalog(config, refreshed=catalogue_file(environ))
+        return here.loaded, catalog_of(here.config, environ)
 
 
 class _Usable:
@@ -202,10 +202,7 @@ class _Usable:
             screen,
             Column("MODEL", [harmless(_name(one)) for one in listed], ("cyan",)),
             Column("", [self._mark(one) for one in listed], ("green",)),
-            Column("CONTEXT", [_tokens(one.limits.context) for one in listed]),
-            Column("INPUT", [_price(one.price.input) for one in listed]),
-            Column("OUTPUT", [_price(one.price.output) for one in listed]),
-            Column("NAME", [harmless(one.name) for one in listed], ("dim",), least=12, is_optional=True),
+            *_facts(listed),
         )
         return f"{head}\n{rows}" if rows else head
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -63,7 +63,7 @@ async def session(tk: "Turnkeeper | Client", given: str) -> str:
         found = await _with_prefix(tk, ("state",), given, "ses_")
     else:
         # Found by reading all sessions: slugs are typed by people and need no index.
-        found = [one.id async for one in _every_session(tk) if one.slug == given]
+        found = [one.id async for one in every_session(tk) if one.slug == given]
         found = found or await _with_prefix(tk, ("state",), f"ses_{given}", "ses_")
     if not found and given.startswith("ses_") and len(given) < len("ses_") + PREFIX_MIN:
         raise UsageError(f"{given!r} is too short for an id; give at least {PREFIX_MIN} characters after ses_")
@@ -91,13 +91,16 @@ class Scope(NamedTuple):
         return self.project_id in (None, session.project_id)
 
 
+EVERYWHERE: Final = Scope()
+
+
 async def project(tk: "Turnkeeper | Client", given: str | None) -> Scope:
     """The sessions of a project that is named by its id, a prefix of it, or a directory in it.
 
     A directory without a repository has no project: all such directories share one id. It stands for itself.
     """
     if given is None:
-        return Scope()
+        return EVERYWHERE
     found = [] if given in (".", "..", "~") or "/" in given else await _with_prefix(tk, ("project",), given, "")
     if found or not Path(given).expanduser().is_dir():
         return Scope(_only("project", given, found, found, "give the id `session show` prints, or a directory"))
@@ -120,9 +123,7 @@ def _only(kind: str, given: str, found: list[str], lines: list[str], advice: str
 def directory(given: str | Path, *, is_near: bool = True) -> Path:
     """An existing directory, resolved; a directory on another machine as it is given. Raises Invalid."""
     if not is_near:
-        if not Path(given).is_absolute():
-            raise UsageError(f"{str(given)!r} is on another machine; give its whole path there")
-        return Path(given)
+        return _far(Path(given))
     from turnkeeper.workspace.files import real
 
     path = real(Path(given).expanduser())
@@ -133,9 +134,13 @@ def directory(given: str | Path, *, is_near: bool = True) -> Path:
 
 def new_directory(given: Path, *, is_near: bool = True) -> Path:
     """The whole path of a directory that need not exist; on another machine it must be given whole."""
-    if not is_near and not given.is_absolute():
+    return given.expanduser().absolute() if is_near else _far(given)
+
+
+def _far(given: Path) -> Path:
+    if not given.is_absolute():
         raise UsageError(f"{str(given)!r} is on another machine; give its whole path there")
-    return given.expanduser().absolute() if is_near else given
+    return given
 
 
 async def _with_prefix(tk: "Turnkeeper | Client", kind: Key, given: str, type_prefix: str) -> list[str]:
@@ -174,17 +179,20 @@ async def _served(tk: "Turnkeeper | Client", kind: Key, given: str) -> list[str]
                 if (before := page.older) is None:
                     return found
         case ("project",):
-            return sorted({one.project_id async for one in _every_session(tk)})
+            return sorted({one.project_id async for one in every_session(tk)})
     try:
         return [(await tk.get(given)).id]
     except (NotFound, Invalid):
-        return [one.id async for one in _every_session(tk)]
+        return [one.id async for one in every_session(tk)]
 
 
-async def _every_session(tk: "Turnkeeper | Client") -> "AsyncIterator[Session]":
+async def every_session(
+    tk: "Turnkeeper | Client", scope: Scope = EVERYWHERE, *, roots: bool = False
+) -> "AsyncIterator[Session]":
+    """The sessions of a scope, also archived ones, the newest first; with ``roots`` no children."""
     after = None
     while True:
-        page = await tk.list(roots=False, archived=True, limit=1000, after=after)
+        page = await tk.list(**scope._asdict(), roots=roots, archived=True, limit=1000, after=after)
         for one in page.items:
             yield one
         if (after := page.older) is None:

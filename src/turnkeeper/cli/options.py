@@ -28,8 +28,6 @@ FILE_NAME: Final = "turnkeeper.db"
 [STORE_VARIABLE] = flags.STORE.names
 [SERVER_VARIABLE] = flags.SERVER.names
 [TRUST_VARIABLE] = flags.TRUST.names
-PASSWORD_VARIABLES: Final = tuple(reversed(flags.SERVER_PASSWORD.names))
-USERNAME_VARIABLES: Final = tuple(reversed(flags.SERVER_USERNAME.names))
 
 
 @Parameter(parse=False)  # A command does not read them: `commands.start` does, and passes them to it.
@@ -144,8 +142,8 @@ class Options:
             return Client(
                 self.address,
                 directory=directory or (Path.cwd() if self.is_near else None),
-                username=from_environment(USERNAME_VARIABLES),
-                password=from_environment(PASSWORD_VARIABLES),
+                username=flags.SERVER_USERNAME.value(os.environ),
+                password=flags.SERVER_PASSWORD.value(os.environ),
             )
         except Invalid as error:
             raise UsageError(str(error)) from error
@@ -201,11 +199,6 @@ class Options:
     def trusting(self, trust: bool) -> Mapping[str, str]:
         """The environment, in which the configuration of every project holds if ``trust``."""
         return {**self.environ, TRUST_VARIABLE: "1"} if trust else self.environ
-
-
-def from_environment(names: tuple[str, ...]) -> str | None:
-    """The value of the first of these variables that is set."""
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 @asynccontextmanager

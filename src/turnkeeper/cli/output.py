@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from turnkeeper.cli.failures import OK, REFUSED
+from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.screen import Screen, show, wrapped
 from turnkeeper.model.refusal import Forbidden
@@ -64,6 +64,13 @@ def note_damaged(names: Sequence[str]) -> int:
     return REFUSED if names else OK
 
 
+def remark(options: Options, *texts: str) -> None:
+    """Print remarks on standard error, unless the answer is JSON: then they are in it, or are left out."""
+    if not options.json:
+        for text in texts:
+            note(text)
+
+
 def note(text: str) -> None:
     """Print a remark on standard error."""
     show(Screen.of(sys.stderr).paint(text, "dim"), to=sys.stderr)
@@ -81,10 +88,12 @@ Confirms: TypeAlias = Callable[[Sequence[str], str], Awaitable[bool]]
 """Shows lines and asks a question about them; whether the user agrees."""
 
 
-async def asked(lines: Sequence[str], question: str) -> bool:
-    """Show lines and ask about them on the terminal."""
+async def asked(lines: Sequence[str], question: str, *, no_terminal: str = "") -> bool:
+    """Show lines and ask about them on the terminal. Raises UsageError, with these words, without one."""
     for line in lines:
         show(line, to=sys.stderr)
+    if no_terminal and not sys.stdin.isatty():
+        raise UsageError(no_terminal)
     return says_yes(question)
 
 

@@ -1,33 +1,27 @@
-"""Permission requests of a run: asked at the terminal, refused without one, and answered for a server's session."""
+"""Requests of a run to the user: asked at the terminal, or refused without one."""
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import anyio
-from anyio.abc import TaskGroup
 
 from turnkeeper.cli.awaited_line import awaited_line
 from turnkeeper.cli.part_lines import arguments, patch_lines
 from turnkeeper.cli.request_lines import cause_lines, covered_by_always, origin, patterns_asked
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
-from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
-from turnkeeper.model.refusal import Conflict, NotFound
-from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
+from turnkeeper.run.permission import NobodyToAsk
 
 if TYPE_CHECKING:
-    from turnkeeper.app import Turnkeeper
     from turnkeeper.cli.feed import Display
-    from turnkeeper.client import Client
     from turnkeeper.model.session import Session
 
 COVERED_CHARS: Final = 40
 """What is covered by "always" stands beside that word, or on a line of its own if it is longer."""
 
-T = TypeVar("T")
 Alone: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
 
@@ -103,100 +97,6 @@ class TerminalPrompt:
             raise
 
 
-class RemotePermissions:
-    """Asks the requests of a session here that a server or another process runs, and sends the replies.
-
-    A request that is answered elsewhere first is withdrawn.
-    """
-
-    def __init__(
-        self, client: "Turnkeeper | Client", session_id: str, ask: Asker, question: QuestionAsker, group: TaskGroup
-    ) -> None:
-        self._client, self._session_id, self._ask, self._question, self._group = (
-            client,
-            session_id,
-            ask,
-            question,
-            group,
-        )
-        self._asked: dict[str, anyio.CancelScope] = {}
-        self._family = {session_id}
-        """The session and its descendants, whose requests are asked here, too."""
-
-    async def begin(self, *, is_attended: bool) -> None:
-        """Ask the requests that are already open. Without a user they are left alone, also if they are announced."""
-        directory = (await self._client.get(self._session_id)).directory
-        self._family |= {one.id for one in await self._client.children(self._session_id, recursive=True)}
-        permissions = await self._client.permissions(directory=directory)
-        questions = await self._client.questions(directory=directory)
-        if not is_attended:
-            known = [*(one.id for one in permissions), *(one.id for one in questions)]
-            self._asked |= {request_id: anyio.CancelScope() for request_id in known}
-            return
-        for one in permissions:
-            if one.session_id in self._family:
-                self._start(one.id, self._answer, one)
-        for asked in questions:
-            if asked.session_id in self._family:
-                self._start(asked.id, self._answer_questions, asked)
-
-    async def follow(self, notifications: "AsyncIterator[Notification | Delta]") -> None:
-        """Ask what the descendants of the session ask from now on. ``notifications`` are those of all sessions."""
-        from turnkeeper.model.session import Session
-
-        async for one in notifications:
-            if not isinstance(one, Notification):
-                continue
-            match one.type, one.properties:
-                case "session.created", {"info": Session(id=made, parent_id=parent_id)} if parent_id in self._family:
-                    self._family.add(made)
-            if one.session_id in self._family and one.session_id != self._session_id:
-                self.take(one)
-
-    def take(self, one: Notification | Delta) -> None:
-        """Ask a new request, or withdraw one that was answered."""
-        if not isinstance(one, Notification):
-            return
-        if one.type == "permission.asked":
-            import msgspec
-
-            asked = msgspec.convert(one.properties, PermissionRequest)
-            self._start(asked.id, self._answer, asked)
-        elif one.type == "question.asked":
-            import msgspec
-
-            request = msgspec.convert(one.properties, QuestionRequest)
-            self._start(request.id, self._answer_questions, request)
-        elif one.type in ("permission.replied", "question.replied", "question.rejected"):
-            scope = self._asked.get(str(one.properties.get("requestID")))
-            if scope is not None:
-                scope.cancel()
-
-    def _start(self, request_id: str, answer: Callable[[T], Coroutine[object, object, None]], asked: T) -> None:
-        if request_id not in self._asked:
-            self._asked[request_id] = anyio.CancelScope()
-            self._group.start_soon(answer, asked, name=f"ask {request_id}")
-
-    async def _answer_questions(self, asked: QuestionRequest) -> None:
-        with self._asked[asked.id]:
-            reply = await self._question(asked)
-            try:
-                await self._client.answer(asked.id, reply.answers, absence=reply.absence)
-            except (NotFound, Conflict):
-                return  # Another client has answered, or the session was stopped.
-
-    async def _answer(self, asked: PermissionRequest) -> None:
-        with self._asked[asked.id]:
-            try:
-                reply = await self._ask(asked)
-            except NobodyToAsk:
-                reply = Reply(answer="reject", absence="nobody")
-            try:
-                await self._client.reply(asked.id, reply.answer, message=reply.feedback, absence=reply.absence)
-            except (NotFound, Conflict):
-                return  # Another client has answered, or the session was stopped.
-
-
 class NoTerminal:
     """Refuses without asking, and displays once for each permission how to allow it."""
 
@@ -208,10 +108,9 @@ class NoTerminal:
         """Say that the user cannot be asked."""
         if request.permission not in self._noted:
             self._noted.add(request.permission)
-            wanted = ", ".join(map(one_line, request.patterns))
             self._display.note(
-                f"! {request.permission} was refused for {wanted}: there is no terminal to ask on. To allow it, set "
-                f'"permission": {_rule(request)} in turnkeeper.json; --auto allows everything.'
+                f"! {request.permission} was refused for {patterns_asked(request)}: there is no terminal to ask on. To "
+                f'allow it, set "permission": {_rule(request)} in turnkeeper.json; --auto allows everything.'
             )
         raise NobodyToAsk
 

@@ -1,4 +1,4 @@
-"""The settings of a directory as its plugins change them, for commands that open no store."""
+"""The settings of a directory, as written and as its plugins change them, for commands that open no store."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from turnkeeper.model.command import Command
     from turnkeeper.model.config import Config
     from turnkeeper.plugins.plugin import Plugin
+    from turnkeeper.providers.catalog import Catalog
     from turnkeeper.workspace.config import LoadedSettings
     from turnkeeper.workspace.project import ProjectPlace
 
@@ -23,6 +24,25 @@ class PluggedDirectory(NamedTuple):
     commands: "list[Command]"
 
 
+async def settings_here(
+    environ: Mapping[str, str], directory: Path | None = None
+) -> "tuple[ProjectPlace, LoadedSettings]":
+    """A directory, by default the current one, with its settings as they are written. Raises Invalid."""
+    from turnkeeper.workspace.config import load
+    from turnkeeper.workspace.project import identify
+
+    place = await identify(directory or Path.cwd())
+    return place, load(place.directory, place.worktree, environ)
+
+
+def catalog_of(config: "Config", environ: Mapping[str, str]) -> "Catalog":
+    """The catalogue of these settings, as it was fetched last."""
+    from turnkeeper.providers.catalog import Catalog
+    from turnkeeper.providers.refresh import catalogue_file
+
+    return Catalog(config, refreshed=catalogue_file(environ))
+
+
 @asynccontextmanager
 async def plugged_directory(
     environ: Mapping[str, str], directory: Path | None = None
@@ -30,12 +50,9 @@ async def plugged_directory(
     """A directory, by default the current one. Its plugins are loaded, and removed again. Raises Invalid."""
     from turnkeeper.plugins.host import PluginHost
     from turnkeeper.plugins.settings import PluggedSettings
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
     from turnkeeper.workspace.tool_files import ToolTrust
 
-    place = await identify(directory or Path.cwd())
-    loaded = load(place.directory, place.worktree, environ)
+    place, loaded = await settings_here(environ, directory)
     plugged = PluggedSettings(PluginHost(environ, ToolTrust(environ)))
     found = await plugged.renew(place, loaded)
     try:

@@ -159,8 +159,6 @@ async def new(
 
 
 def _table(screen: Screen, found: "Sequence[PluginStatus]") -> str:
-    if not found:
-        return ""
     return table(
         screen,
         Column("PLUGIN", [harmless(one.name) for one in found], ("cyan",)),

@@ -1,13 +1,13 @@
 """Commands that read one session: show, messages, todo."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, answer_items, note, note_damaged
+from turnkeeper.cli.output import answer, answer_items, note_damaged, remark
+from turnkeeper.cli.request_lines import open_requests
 from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line, plural, token_kinds
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ async def messages(
         else:
             session = await tk.get(session_id)
             page = await tk.messages(session_id, limit=limit, before=before, after=after)
-            waiting = {} if options.json else _by_call(await _requests(tk, session_id))
+            asked = [] if options.json else await open_requests(tk, session.directory)
+            waiting = _by_call([one for one in asked if one.session_id == session.id])
         undone = None if options.json else await pending_undo(tk, session)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
@@ -108,10 +109,10 @@ async def messages(
         newer=page.newer,
         damaged=page.damaged or None,
     )
-    if not options.json and page.older is not None:
-        note(f"There are older ones: add --before {page.older}")
-    if not options.json and page.newer is not None:
-        note(f"There are newer ones: add --after {page.newer}")
+    if page.older is not None:
+        remark(options, f"There are older ones: add --before {page.older}")
+    if page.newer is not None:
+        remark(options, f"There are newer ones: add --after {page.newer}")
     return note_damaged(page.damaged)
 
 
@@ -142,15 +143,6 @@ async def todo(id: names.SessionName, /, *, options: Options) -> None:
         todos = await tk.todos(await names.session(tk, id))
     text = "The task list is empty."
     answer_items(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos), empty=text)
-
-
-async def _requests(tk: "Turnkeeper | Client", session_id: str) -> "list[PermissionRequest | QuestionRequest]":
-    """The requests of a session that wait for an answer. A server lists those of a directory."""
-    directory = (await tk.get(session_id)).directory
-    found: list[PermissionRequest | QuestionRequest] = []
-    found += await tk.permissions(directory=directory)
-    found += await tk.questions(directory=directory)
-    return [one for one in found if one.session_id == session_id]
 
 
 def _by_call(requests: "Sequence[PermissionRequest | QuestionRequest]") -> "Waiting":

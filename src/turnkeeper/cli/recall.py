@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, note, write
+from turnkeeper.cli.output import answer, answer_items, remark, write
 from turnkeeper.cli.screen import Screen, harmless, one_line
 from turnkeeper.core.limits import RECALL_PAGE_CHARS
 
@@ -60,8 +60,7 @@ async def recall(
         write(_bytes(page))
         return
     answer(options, page, lambda screen: harmless(page.text))
-    if not options.json:
-        note(_where(page))
+    remark(options, _where(page))
 
 
 def _bytes(page: "RecallPage") -> bytes:

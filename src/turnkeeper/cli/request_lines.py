@@ -7,9 +7,18 @@ from turnkeeper.cli.screen import harmless, one_line
 from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
     from turnkeeper.model.permission import PermissionRequest
     from turnkeeper.model.question import QuestionRequest
     from turnkeeper.model.session import Session
+
+
+async def open_requests(
+    tk: "Turnkeeper | Client", directory: str | None
+) -> "list[PermissionRequest | QuestionRequest]":
+    """What the sessions of a directory ask the user now."""
+    return [*await tk.permissions(directory=directory), *await tk.questions(directory=directory)]
 
 
 async def origin(get: "Callable[[str], Awaitable[Session]]", session_id: str) -> str:

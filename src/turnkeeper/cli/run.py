@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from turnkeeper.cli.live import Live
     from turnkeeper.client import Client
     from turnkeeper.model.prompt import Prompt
+    from turnkeeper.model.session import Session
 
 
 async def run(
@@ -103,9 +104,7 @@ async def _run_in_session(
                 return await act(client, live, options, chosen, command, prompt)
             where = Path(chosen.directory) if chosen is not None and options.is_near else place
             await note_missing(client, said.prompt_words, where, live.display.note)
-            if chosen is not None:
-                return await _start(client, live, chosen.id, said, prompt, command)
-            return await _start_new(client, live, title, said, prompt, command)
+            return await _begin(client, live, chosen, title, said, prompt, command)
     environ = options.trusting(choice.trust)
     async with options.run(directory, live.settings(environ)) as tk:
         chosen = await choice.find(tk, directory if choice.dir is not None or choice.session is None else None)
@@ -119,23 +118,24 @@ async def _run_in_session(
         model = await model_of_prompt(tk, live.display.note, prompt, chosen, directory, is_asked=is_asked)
         prompt = prompt.but(model=model)
         await note_missing(tk, said.prompt_words, where, live.display.note)
-        if chosen is not None:
-            return await _start(tk, live, chosen.id, said, prompt, command)
-        return await _start_new(tk, live, title, said, prompt, command)
+        return await _begin(tk, live, chosen, title, said, prompt, command)
 
 
-async def _start_new(
+async def _begin(
     tk: "Turnkeeper | Client",
     live: "Live",
+    chosen: "Session | None",
     title: str | None,
     said: Message,
     prompt: "Prompt",
     command: CalledCommand | None,
 ) -> int:
-    """Start in a new session, which is deleted if the prompt or the command is refused."""
+    """Start in the chosen session, or in a new one, which is deleted if the prompt or the command is refused."""
     from turnkeeper.cli.sending import is_empty
     from turnkeeper.cli.sharing import shared_by_itself
 
+    if chosen is not None:
+        return await _start(tk, live, chosen.id, said, prompt, command)
     made = await tk.create(title=title)
     if (link := await shared_by_itself(tk, made)) is not None:
         live.display.note(f"Shared: {link}")
@@ -158,13 +158,11 @@ async def _start(
     """Run a shell command in the session, or send the prompt or the command, and show what happens."""
     from turnkeeper.cli.left_open import found_open
     from turnkeeper.cli.sending import send, shell
-    from turnkeeper.workspace.owner import is_alive
 
     is_shell = said.text.startswith("!") and len(prompt.parts) == 1
     if (store := local_store(tk)) is not None:
-        view = await store.store.journal.view(session_id)
-        is_run_elsewhere = view.owner is not None and is_alive(view.owner)
-        if not is_run_elsewhere and (found := found_open(view)) is not None:
+        found = found_open(await store.store.journal.view(session_id))
+        if found is not None:
             live.display.note(found)
             if is_shell:
                 await store.stop(session_id)

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 Auto = Annotated[bool, Parameter(help="Allow every call that would be asked. Denied calls stay denied.")]
 
 
+Thinking = Annotated[bool, Parameter(help="Show all reasoning of the model.")]
+Model = Annotated[
+    str | None,
+    Parameter(
+        name=("--model", "-m"), metavar="PROVIDER/MODEL", help="The model that answers.", completer=candidates.models
+    ),
+]
+AgentName = Annotated[str | None, Parameter(metavar="NAME", help="The agent to use.", completer=candidates.agents)]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class SessionOptions:
@@ -73,18 +83,8 @@ class SessionOptions:
 class PromptOptions:
     """The model, the agent and the files of a prompt."""
 
-    model: Annotated[
-        str | None,
-        Parameter(
-            name=("--model", "-m"),
-            metavar="PROVIDER/MODEL",
-            help="The model that answers.",
-            completer=candidates.models,
-        ),
-    ] = None
-    agent: Annotated[str | None, Parameter(metavar="NAME", help="The agent to use.", completer=candidates.agents)] = (
-        None
-    )
+    model: Model = None
+    agent: AgentName = None
     variant: Annotated[str | None, Parameter(metavar="NAME", help="A variant of the model, such as high.")] = None
     file: Annotated[
         list[str] | None,
@@ -120,7 +120,7 @@ class DisplayOptions:
         Literal["default", "json"], Parameter(metavar="FORMAT", help="json prints one object per line, live.")
     ] = "default"
     auto: Auto = False
-    thinking: Annotated[bool, Parameter(help="Show all reasoning of the model.")] = False
+    thinking: Thinking = False
 
     def live(self, options: Options) -> "Live":
         """The run with this display."""

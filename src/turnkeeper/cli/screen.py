@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -176,6 +176,11 @@ def fields(screen: Screen, rows: Sequence[tuple[str, str]]) -> str:
     kept = [(name, value) for name, value in rows if value]
     width = max((len(name) for name, _ in kept), default=0)
     return "\n".join(f"{screen.paint(name.ljust(width), 'dim')}  {value}" for name, value in kept)
+
+
+def rows_of(name: str, values: Iterable[str]) -> list[tuple[str, str]]:
+    """Rows of fields for several values, of which the first has the name."""
+    return [(name if place == 0 else "", value) for place, value in enumerate(values)]
 
 
 def _cells(character: str) -> int:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from turnkeeper.cli.options import local_store
+from turnkeeper.cli.request_lines import open_requests
 from turnkeeper.cli.slash import files_of
 from turnkeeper.model.refusal import Busy, NotFound
 
@@ -126,6 +127,4 @@ async def _waits(tk: "Turnkeeper", session_id: str) -> bool:
 async def _waits_on_server(client: "Client", session_id: str) -> bool:
     """Whether a call of a session of a server waits for an answer that cannot be given here."""
     directory = (await client.get(session_id)).directory
-    sessions = {one.session_id for one in await client.permissions(directory=directory)}
-    sessions |= {one.session_id for one in await client.questions(directory=directory)}
-    return session_id in sessions
+    return any(one.session_id == session_id for one in await open_requests(client, directory))

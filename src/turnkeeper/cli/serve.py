@@ -1,6 +1,7 @@
 """The command that runs the HTTP server."""
 
 import json
+import os
 import signal
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,9 @@ from cyclopts.validators import Number
 from turnkeeper.cli import log_lines
 from turnkeeper.cli.host_options import Labels, LogFormat, OnlyLabels
 from turnkeeper.cli.log_lines import LogLevel
-from turnkeeper.cli.options import PASSWORD_VARIABLES, USERNAME_VARIABLES, Options, from_environment
+from turnkeeper.cli.options import Options
 from turnkeeper.cli.trust import Trust
+from turnkeeper.core import flags
 
 if TYPE_CHECKING:
     from turnkeeper.run.runtime import Settings
@@ -79,8 +81,8 @@ async def serve(
     logs.begin(log_format, log_level or log_lines.level_of(options.environ) or "warning")
     start = ServerOptions(
         hostname=hostname,
-        username=from_environment(USERNAME_VARIABLES) or "opencode",
-        password=from_environment(PASSWORD_VARIABLES),
+        username=flags.SERVER_USERNAME.value(os.environ) or "opencode",
+        password=flags.SERVER_PASSWORD.value(os.environ),
         cors=cors,
         environ=options.trusting(trust),
         runs=not no_run,

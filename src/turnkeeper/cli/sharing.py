@@ -1,7 +1,6 @@
 """Commands that show what a redaction masks, share sessions and withdraw links."""
 
 import sys
-from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import OK, UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import Confirms, answer, asked, note
+from turnkeeper.cli.output import Confirms, answer, asked, remark
 from turnkeeper.cli.progress import waiting
 from turnkeeper.cli.screen import Screen, harmless, plural, show
 from turnkeeper.core.sharing import EXPIRES_S, LOCAL
@@ -100,8 +99,7 @@ async def share(
         link = await share_one(tk, await names.session(tk, id), yes=yes, include=include, expires_s=lasts)
         said = await hint(tk, link)
     answer(options, link, lambda screen: link.url)
-    if not options.json:
-        note(said)
+    remark(options, said)
     return OK
 
 
@@ -142,9 +140,14 @@ async def share_one(
     with waiting("Looking for secrets") if confirms is None else nullcontext():  # A chat has the screen.
         found = await tk.redactions(session_id)
     report = report_lines(Screen.of(sys.stderr), found)
+    no_terminal = (
+        "a link is public, so somebody must agree to it; look at the report above and add --yes to "
+        f"`turnkeeper session share {session_id}`"
+    )
+    ask = confirms or partial(asked, no_terminal=no_terminal)
     if yes:
         show(report, to=sys.stderr)
-    elif not await (confirms or partial(_asked, session_id))(report.split("\n"), "Make a public link to the rest?"):
+    elif not await ask(report.split("\n"), "Make a public link to the rest?"):
         raise Forbidden("nothing was shared")
     with waiting("Making the link") if confirms is None else nullcontext():
         return await tk.share(session_id, include=include, expires_s=expires_s)
@@ -157,17 +160,6 @@ async def unshare_one(tk: "Turnkeeper | Client", session_id: str, *, forget: boo
     if forget and (store := local_store(tk)) is not None:
         return await store.unshare(session_id, forget=True)
     return await tk.unshare(session_id)
-
-
-async def _asked(session_id: str, lines: Sequence[str], question: str) -> bool:
-    """Ask on the terminal. Raises UsageError without one, with the command that does not ask."""
-    if sys.stdin.isatty():
-        return await asked(lines, question)
-    show("\n".join(lines), to=sys.stderr)
-    raise UsageError(
-        "a link is public, so somebody must agree to it; look at the report above and add --yes to "
-        f"`turnkeeper session share {session_id}`"
-    )
 
 
 async def shared_by_itself(tk: "Turnkeeper | Client", made: "Session") -> str | None:

@@ -1,15 +1,15 @@
 """The commands about skills: which there are, where each comes from, and what one says."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, note
-from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
+from turnkeeper.cli.output import answer, answer_items, remark
+from turnkeeper.cli.plugged import settings_here
+from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, rows_of, table
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ async def list_skills(*, agent: Agent_ = None, options: Options) -> None:
         for one in found.skills
     ]
     answer_items(options, rows, found.table, agent=found.agent.name, problems=found.problems)
-    if not options.json:
-        for problem in found.problems:
-            note(harmless(problem))
+    remark(options, *map(harmless, found.problems))
 
 
 async def show(
@@ -105,12 +103,9 @@ class _Known(NamedTuple):
 async def _known(environ: Mapping[str, str], agent: str | None) -> _Known:
     from turnkeeper.core.agents import default_agent, find_agent
     from turnkeeper.run.configured import configured_agents
-    from turnkeeper.workspace.config import load
-    from turnkeeper.workspace.project import identify
     from turnkeeper.workspace.skills import SkillLibrary
 
-    place = await identify(Path.cwd())
-    loaded = load(place.directory, place.worktree, environ)
+    place, loaded = await settings_here(environ)
     config = loaded.config
     agents = configured_agents(config, environ)
     try:
@@ -132,7 +127,7 @@ def _described(screen: Screen, skill: "Skill", others: tuple[str, ...]) -> str:
             ("Skill", screen.paint(harmless(skill.name), "bold")),
             ("For", _purpose(skill)),
             ("From", screen.path(skill.location)),
-            *(("Files" if nth == 0 else "", screen.path(one)) for nth, one in enumerate(others)),
+            *rows_of("Files", map(screen.path, others)),
         ],
     )
     return "\n\n".join([head, "\n".join(map(harmless, skill.content.splitlines()))])

@@ -38,46 +38,28 @@ async def act(
         raise UsageError(f"/{name} needs a session; add -c for the last one, or -s ID")
     match name:
         case "undo" | "redo":
-            return await _move(tk, live, session.id, name)
+            from turnkeeper.cli import undoing
+
+            done = await undoing.move(tk, session.id, name == "redo", yes=False)
+            live.display.note(undoing.outcome(done))
+            return undoing.code(done)
         case "compact":
             return await live.run(
                 tk, session.id, partial(compact, tk, live, session.id, prompt.model), shows_summary=True
             )
         case "export":
-            return await _export(tk, options, session.id, action.arguments)
-        case "unshare":
-            return await _unshare(tk, live, session.id)
-    return await _share(tk, live, session.id)
+            from turnkeeper.cli import interop
 
-
-async def _move(tk: "Turnkeeper | Client", live: "Live", session_id: str, name: str) -> int:
-    from turnkeeper.cli import undoing
-
-    done = await undoing.move(tk, session_id, name == "redo", yes=False)
-    live.display.note(undoing.outcome(done))
-    return undoing.code(done)
-
-
-async def _share(tk: "Turnkeeper | Client", live: "Live", session_id: str) -> int:
+            options.require_store("/export")
+            store = local_store(tk)
+            assert store is not None
+            return await interop.export_one(store, options, session.id, action.arguments or None)
     from turnkeeper.cli import sharing
 
-    link = await sharing.share_one(tk, session_id, yes=False)
-    live.display.note(f"{link.url}\n{await sharing.hint(tk, link)}")
+    if name == "unshare":
+        await sharing.unshare_one(tk, session.id)
+        live.display.note("The link is withdrawn.")
+    else:
+        link = await sharing.share_one(tk, session.id, yes=False)
+        live.display.note(f"{link.url}\n{await sharing.hint(tk, link)}")
     return OK
-
-
-async def _unshare(tk: "Turnkeeper | Client", live: "Live", session_id: str) -> int:
-    from turnkeeper.cli import sharing
-
-    await sharing.unshare_one(tk, session_id)
-    live.display.note("The link is withdrawn.")
-    return OK
-
-
-async def _export(tk: "Turnkeeper | Client", options: Options, session_id: str, output: str) -> int:
-    from turnkeeper.cli import interop
-
-    if (store := local_store(tk)) is None:
-        options.require_store("/export")
-        raise AssertionError("a server has no store here")
-    return await interop.export_one(store, options, session_id, output or None)

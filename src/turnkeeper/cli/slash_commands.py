@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, note
+from turnkeeper.cli.output import answer, answer_items, remark
 from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, table
 
@@ -33,9 +33,7 @@ async def list_commands(*, options: Options) -> None:
     """
     known, problems = await _known(options)
     answer_items(options, [_row(one) for one in known], lambda screen: _table(screen, known), problems=problems)
-    if not options.json:
-        for problem in problems:
-            note(harmless(problem))
+    remark(options, *map(harmless, problems))
 
 
 async def show(

@@ -1,11 +1,20 @@
-"""The status of a session in a word, the same for every command that shows it."""
+"""Which process runs a session, and the status of a session in a word, for every command that shows it."""
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
     from turnkeeper.model.status import Owner, Status
 
 Word: TypeAlias = Literal["idle", "busy", "retry", "waits", "left open"]
+
+
+async def running_owner(tk: "Turnkeeper", session_id: str) -> "Owner | None":
+    """The process that runs a session now; None if there is none, or if it is gone."""
+    from turnkeeper.workspace.owner import is_alive
+
+    owner = (await tk.store.queries.state(session_id)).owner
+    return owner if owner is not None and is_alive(owner) else None
 
 
 def status_word(status: "Status", owner: "Owner | None", *, is_asking: bool, is_served: bool) -> Word:

@@ -12,11 +12,11 @@ from turnkeeper.cli import candidates, names
 from turnkeeper.cli.awaited_line import awaited_line
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, answer_items, is_yes, note
+from turnkeeper.cli.output import answer, answer_items, is_yes, note, remark
 from turnkeeper.cli.reading import undone_words
 from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
-from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, table
-from turnkeeper.cli.status_word import status_word
+from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, rows_of, table
+from turnkeeper.cli.status_word import running_owner, status_word
 from turnkeeper.model.refusal import Busy
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ async def recover(
     empty = "" if failed else "No session needs recovery."
     problems = [{"sessionID": session_id, "message": reason} for session_id, reason in failed.items()]
     answer_items(options, reports, lambda screen: _listed(screen, reports), empty=empty, problems=problems)
-    if not options.json and reports:
-        note(f"{plural(len(reports), 'session')} recovered.")
+    if reports:
+        remark(options, f"{plural(len(reports), 'session')} recovered.")
     for session_id, reason in failed.items():
         note(f"Not recovered: {session_id}: {one_line(reason)}")
     return REFUSED if failed else OK
@@ -130,10 +130,8 @@ async def abort(id: names.SessionName, /, *, options: Options) -> None:
 
 
 async def _check_owner(tk: "Turnkeeper", session_id: str) -> None:
-    from turnkeeper.workspace.owner import is_alive
-
-    owner = (await tk.store.queries.state(session_id)).owner
-    if owner is not None and owner.lease_s == 0 and is_alive(owner):
+    owner = await running_owner(tk, session_id)
+    if owner is not None and owner.lease_s == 0:
         raise Busy(
             f"process {owner.pid} on {owner.host} runs {session_id}, and is of a version that only stops it itself; "
             f"press Ctrl-C there, or `kill -INT {owner.pid}`"
@@ -237,11 +235,8 @@ def _details(screen: Screen, report: _Report) -> str:
         ("Owner", _owner(report)),
         ("Undone", screen.paint(undone_words(report.session), "yellow")),
     ]
-    rows += [
-        ("Waiting" if place == 0 else " ", f"{one['delivery']}  {screen.fit(one_line(one['text']), WAITING_SHOWN)}")
-        for place, one in enumerate(report.waiting)
-    ]
-    return fields(screen, rows)
+    waiting = (f"{one['delivery']}  {screen.fit(one_line(one['text']), WAITING_SHOWN)}" for one in report.waiting)
+    return fields(screen, [*rows, *rows_of("Waiting", waiting)])
 
 
 def _listed(screen: Screen, reports: "Sequence[_Report]") -> str:

@@ -273,4 +273,4 @@ class Terminal(Display):
 def _wrapped(line: str, width: int) -> list[str]:
     import textwrap
 
-    return textwrap.wrap(line, width, replace_whitespace=False, drop_whitespace=False) or [""]
+    return textwrap.wrap(line, max(width, 1), replace_whitespace=False, drop_whitespace=False) or [""]

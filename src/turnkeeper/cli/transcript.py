@@ -180,7 +180,7 @@ def _output(screen: Screen, text: str, *styles: str) -> Iterator[str]:
 
 
 def _prose(screen: Screen, text: str, *styles: str) -> Iterator[str]:
-    width = min(screen.width, WIDTH_MAX) - len(INDENT) if screen.width is not None else None
+    width = max(min(screen.width, WIDTH_MAX) - len(INDENT), 1) if screen.width is not None else None
     for line in harmless(text.strip("\n")).splitlines():
         space = line[: len(line) - len(line.lstrip())]
         pieces = [line]

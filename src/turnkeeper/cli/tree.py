@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer
+from turnkeeper.cli.request_lines import open_requests
 from turnkeeper.cli.screen import Screen, cells, money, one_line
 from turnkeeper.cli.status_word import status_word
 
@@ -45,8 +46,7 @@ async def _statuses(tk: "Turnkeeper | Client", sessions: "Sequence[Session]") ->
     """The word for the status of each."""
     asking: set[str] = set()
     for directory in {one.directory for one in sessions}:
-        asking |= {one.session_id for one in await tk.permissions(directory=directory)}
-        asking |= {one.session_id for one in await tk.questions(directory=directory)}
+        asking |= {one.session_id for one in await open_requests(tk, directory)}
     store = local_store(tk)
     found: dict[str, str] = {}
     for one in sessions:

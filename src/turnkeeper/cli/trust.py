@@ -86,25 +86,20 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
     """On a terminal, ask whether a project is trusted whose settings do not hold otherwise."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    place = await _place(directory)
-    files = _settings(place, environ)  # Before the user is shown what they say: what is trusted was there then.
-    held, untrusted = left_out(place, environ), _untrusted_tools(place, environ)
-    if not held and not untrusted:
-        return
+    from turnkeeper.workspace import config
     from turnkeeper.workspace.trust import TrustedDirectories
 
+    place = await _place(directory)
+    files = _settings(place, environ)  # Before the user is shown what they say: what is trusted was there then.
+    held = config.load(place.directory, place.worktree, environ).left_out
+    untrusted = _untrusted_tools(place, environ)
+    if not held and not untrusted:
+        return
     lines = [f"  {harmless(where)}: {', '.join(map(harmless, names))}" for where, names in held.items()]
     lines += [f"  {harmless(str(file))}: {_kind(file)}, which run with your rights and keys" for file in untrusted]
     show("\n".join(["These settings of the project hold only if you trust it:", *lines]), to=sys.stderr)
     if says_yes(f"Trust {harmless(str(place.top))}?"):
         TrustedDirectories(environ).add(place.top, tools=untrusted, settings=files.contents)
-
-
-def left_out(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The settings that do not hold in a place until it is trusted, by their file."""
-    from turnkeeper.workspace import config
-
-    return config.load(place.directory, place.worktree, environ).left_out
 
 
 def _settings(place: "ProjectPlace", environ: Mapping[str, str]) -> "ProjectSettings":

@@ -1,7 +1,6 @@
 """Commands that undo and redo what a session did to its history and to files."""
 
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.failures import OK, REFUSED, UsageError
+from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import Confirms, answer, asked, note
+from turnkeeper.cli.output import Confirms, answer, asked, remark
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, one_line, plural, shortened, show
 from turnkeeper.model.refusal import Forbidden
@@ -91,8 +90,7 @@ async def _command(options: Options, id: str, message: str | None, *, is_redo: b
         else:
             done = await move(tk, session_id, is_redo, message_id=message_id, yes=yes, is_quiet=options.json)
     answer(options, done, lambda screen: "\n".join(_cut(screen, _lines(screen, done.files))) if done.is_plan else "")
-    if not options.json:
-        note(outcome(done))
+    remark(options, outcome(done))
     return code(done)
 
 
@@ -116,30 +114,23 @@ async def move(
     if yes and is_quiet:
         return await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
     planned = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
+    verb = "redo" if is_redo else "undo"
     screen = Screen.of(sys.stderr)
     lines = _cut(screen, _lines(screen, planned.files))
     if yes:
         _list(lines)  # The outcome, which follows at once, tells of a problem.
     else:
         lines += [planned.problem] if planned.problem else []
-        ask = confirms or partial(_asked, f"turnkeeper session {'redo' if is_redo else 'undo'} {session_id} --yes")
+        otherwise = f"turnkeeper session {verb} {session_id} --yes"
+        ask = confirms or partial(asked, no_terminal=f"there is no terminal to ask on; `{otherwise}` does not ask")
         if not await ask(lines, await _question(tk, screen, planned, is_redo=is_redo)):
             raise Forbidden("nothing was changed")
     done = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
     known = {one.file for one in planned.conflicts}
     if late := tuple(one for one in done.conflicts if one.file not in known):
         _list(_cut(screen, _lines(screen, late)))
-        verb = "redo" if is_redo else "undo"
         show(f"`turnkeeper session {verb} {session_id}` tries again when the cause is gone.", to=sys.stderr)
     return done
-
-
-async def _asked(otherwise: str, lines: Sequence[str], question: str) -> bool:
-    """Ask on the terminal. Raises UsageError without one, with the command that does not ask."""
-    _list(list(lines))
-    if not sys.stdin.isatty():
-        raise UsageError(f"there is no terminal to ask on; `{otherwise}` does not ask")
-    return await asked((), question)
 
 
 async def _question(tk: "Turnkeeper | Client", screen: Screen, planned: "Reverted", *, is_redo: bool) -> str:

@@ -1,6 +1,7 @@
 """The command that shows a session that another process runs, as ``run`` shows its own, and changes nothing."""
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Final
 
 import anyio
@@ -12,6 +13,7 @@ from turnkeeper.cli.feed import Display, Feed, FinishedParts
 from turnkeeper.cli.live import QUEUE_MAX, TICK_S, make_display
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.plain import failure_text
+from turnkeeper.cli.run_options import Thinking
 from turnkeeper.cli.stopping import until_stopped
 from turnkeeper.core.limits import TAIL_POLL_S
 from turnkeeper.model.message import AssistantMessage
@@ -36,7 +38,7 @@ async def watch(
     follow: Annotated[
         bool, Parameter(name=("--follow", "-f"), help="Go on when the session is idle, until Ctrl-C.")
     ] = False,
-    thinking: Annotated[bool, Parameter(help="Show all reasoning of the model.")] = False,
+    thinking: Thinking = False,
     options: Options,
 ) -> int:
     """Show a session that another process or a server runs, live. Nothing is changed.
@@ -56,9 +58,8 @@ async def watch(
     display = make_display(as_json=options.json, thinking=thinking)
     async with options.sessions(read_only=True) as tk:
         watching = _Watching(tk, await names.session(tk, id), display, follows=follow)
-        with until_stopped():
+        with until_stopped(), closing(display):
             await watching.run()
-    display.close()
     return watching.code
 
 

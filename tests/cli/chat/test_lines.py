@@ -37,6 +37,15 @@ def test_a_line_is_a_prompt_a_command_or_refused(text: str, expected: Line | Non
     assert parse(text, KNOWN) == expected
 
 
+def test_a_command_of_a_project_that_is_not_trusted_is_refused_as_such() -> None:
+    refused = parse("/zzzz now", KNOWN, ["zzzz"])
+    assert isinstance(refused, UnknownSlash)
+    assert refused.message == (
+        "There is no /zzzz until `turnkeeper trust` trusts this project. "
+        "To send the line as it is, begin it with a space."
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("q", ("queue", "quit")), ("modle", ("model",)), ("zzzz", ()), ("", ()), ("reundo", ("undo", "redo"))],

@@ -10,7 +10,9 @@ import anyio
 from turnkeeper.cli.left_open import found_open
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.output import agrees
+from turnkeeper.cli.request_lines import open_requests
 from turnkeeper.cli.screen import Screen, one_line, plural, shortened
+from turnkeeper.cli.status_word import running_owner
 from turnkeeper.core.limits import TAIL_POLL_S
 from turnkeeper.model.status import IDLE
 from turnkeeper.run.coordinator import Outcome
@@ -92,8 +94,7 @@ async def going_on(tk: "Turnkeeper | Client", session: "Session") -> Work:
     """What finishes a session."""
     if (store := local_store(tk)) is None:
         return partial(_served, tk, session)
-    owner = (await store.store.queries.state(session.id)).owner
-    if owner is not None and is_alive(owner):
+    if await running_owner(store, session.id) is not None:
         return Elsewhere(store, session)
     return partial(store.run, session.id, resume=True)
 
@@ -111,6 +112,4 @@ async def _served(tk: "Turnkeeper | Client", session: "Session") -> Outcome:
 async def _asks(tk: "Turnkeeper | Client", session: "Session") -> bool:
     """Whether a session, or one that works for it, waits for the user."""
     family = {session.id, *(one.id for one in await tk.children(session.id, recursive=True))}
-    asking = {one.session_id for one in await tk.permissions(directory=session.directory)}
-    asking |= {one.session_id for one in await tk.questions(directory=session.directory)}
-    return bool(family & asking)
+    return any(one.session_id in family for one in await open_requests(tk, session.directory))

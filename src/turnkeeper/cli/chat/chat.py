@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from turnkeeper.cli import choices
 from turnkeeper.cli.chat.completion import Kind
 from turnkeeper.cli.chat.keys import State
-from turnkeeper.cli.chat.prompts import prompt
 from turnkeeper.cli.chat.typing_place import TypingPlace
-from turnkeeper.cli.live import Live
+from turnkeeper.cli.live import Live, family_cost
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.prompt_model import OFFLINE_ANSWERS, model_of_prompt
 from turnkeeper.cli.reading import pending_undo
 from turnkeeper.cli.screen import Screen, harmless, money, one_line, shortened
-from turnkeeper.core.family import total_cost
+from turnkeeper.core.mentions import mentions
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import TextPart
+from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.run.coordinator import Outcome
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Chat(ABC):
         """Look again at the session, and at what can be chosen for it."""
         if self.session is not None:
             self.session = await self.tk.get(self.session.id)
-            self.cost = total_cost(self.session, await self.tk.children(self.session.id, recursive=True))
+            self.cost = await family_cost(self.tk, self.session)
         else:
             self.cost = 0.0
         here = self.directory_here
@@ -150,15 +150,22 @@ class Chat(ABC):
         if by == self.agent:
             self.agent = None
 
+    def prompt(self, text: str, delivery: Delivery = "steer") -> Prompt:
+        """The prompt of a typed text. The session attaches the files and agents that it mentions after ``@``.
+
+        A name after ``@`` that is neither a file nor an agent stays text: it may be an address.
+        """
+        said = TextInput(text=text, mentions=bool(mentions(text)))
+        return Prompt(parts=(said,), agent=self.agent, model=self.model, delivery=delivery)
+
     async def find_model(self) -> None:
         """Find the model that will answer, and say once if no model has a key, before anything is asked."""
         if (store := local_store(self.tk)) is None:
             if self.choices.models and all(name.startswith("offline/") for name in self.choices.models):
                 self.tell_once(OFFLINE_ANSWERS)
             return
-        given = prompt("-", agent=self.agent, model=self.model)
         directory = self.directory or Path.cwd()
-        found = await model_of_prompt(store, self.tell_once, given, self.session, directory, is_asked=False)
+        found = await model_of_prompt(store, self.tell_once, self.prompt("-"), self.session, directory, is_asked=False)
         self._default = self.agent, found
 
     @property

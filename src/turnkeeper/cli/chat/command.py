@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import candidates, names
+from turnkeeper.cli import names
 from turnkeeper.cli.failures import OK, UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import agrees, note
-from turnkeeper.cli.run_options import NEW_SESSION, Auto, SessionOptions
+from turnkeeper.cli.run_options import NEW_SESSION, AgentName, Auto, Model, SessionOptions, Thinking
 from turnkeeper.cli.screen import Screen, show, wrapped
 from turnkeeper.cli.trust import ask_trust
 
@@ -36,20 +36,10 @@ async def chat(
     *,
     choice: SessionOptions = NEW_SESSION,
     new: Annotated[bool, Parameter(name=("--new", "-n"), help="Begin a new session, without a question.")] = False,
-    model: Annotated[
-        str | None,
-        Parameter(
-            name=("--model", "-m"),
-            metavar="PROVIDER/MODEL",
-            help="The model that answers.",
-            completer=candidates.models,
-        ),
-    ] = None,
-    agent: Annotated[
-        str | None, Parameter(metavar="NAME", help="The agent to use.", completer=candidates.agents)
-    ] = None,
+    model: Model = None,
+    agent: AgentName = None,
     auto: Auto = False,
-    thinking: Annotated[bool, Parameter(help="Show all reasoning of the model.")] = False,
+    thinking: Thinking = False,
     plain: Annotated[bool, Parameter(help="Print lines that stay, instead of using the full screen.")] = False,
     native_mouse: Annotated[bool, Parameter(help="Leave the mouse to the terminal on the full screen.")] = False,
     options: Options,
@@ -216,10 +206,10 @@ async def _left(tk: "Turnkeeper | Client", session: "Session") -> "Work | None":
     if found is None:
         return None
     note(wrapped(found.said))
-    is_wanted = found.how == "at once" or (found.how == "ask" and agrees("Go on with it now?"))
-    if found.how == "ask" and not is_wanted:
+    if found.how == "ask" and not agrees("Go on with it now?"):
         note("It stays as it is until your next prompt.")
-    return await beginning.going_on(tk, session) if is_wanted else None
+        return None
+    return await beginning.going_on(tk, session)
 
 
 @contextmanager

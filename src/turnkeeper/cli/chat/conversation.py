@@ -18,7 +18,6 @@ from turnkeeper.cli.chat.beginning import Elsewhere
 from turnkeeper.cli.chat.chat import Chat, SlashCommand
 from turnkeeper.cli.chat.keys import HINT, PATIENCE, Meaning
 from turnkeeper.cli.chat.lines import PromptLine, ShellLine, SlashLine, UnknownSlash, parse
-from turnkeeper.cli.chat.prompts import prompt
 from turnkeeper.cli.chat.slash import slash_commands
 from turnkeeper.cli.chat.typing_place import TypingPlace
 from turnkeeper.cli.live import QUEUE_MAX, Live
@@ -202,7 +201,7 @@ class Conversation(Chat):
 
     async def say(self, text: str, delivery: Delivery = "steer") -> None:
         """Send a prompt; while a turn runs, steer it or queue."""
-        given = prompt(text, agent=self.agent, model=self.model, delivery=delivery)
+        given = self.prompt(text, delivery)
         if self.state != "idle" and self.session is not None:
             await self._admit(self.session.id, given, text)
             await note_missing(self.tk, text, self.directory_here, self.note)
@@ -261,8 +260,7 @@ class Conversation(Chat):
             self.note("A command runs only while no turn does; press Ctrl-C first, or ask for it.")
             return
         session = self.session = self.session or await self._created()
-        given = prompt(command, agent=self.agent, model=self.model)
-        self.start(partial(shell, self.tk, session.id, command, given))
+        self.start(partial(shell, self.tk, session.id, command, self.prompt(command)))
 
     # Turns.
 

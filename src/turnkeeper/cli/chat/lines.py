@@ -39,12 +39,17 @@ class UnknownSlash:
 
     name: str
     nearest: tuple[str, ...]
+    is_left_out: bool = False
+    """Whether it is a command of a project that is not trusted."""
 
     @property
     def message(self) -> str:
         """What is wrong, and what to do."""
+        as_it_is = "To send the line as it is, begin it with a space."
+        if self.is_left_out:
+            return f"There is no /{self.name} until `turnkeeper trust` trusts this project. {as_it_is}"
         near = f" Did you mean {_listed(self.nearest)}?" if self.nearest else ""
-        return f"There is no /{self.name}.{near} /help lists them. To send the line as it is, begin it with a space."
+        return f"There is no /{self.name}.{near} /help lists them. {as_it_is}"
 
 
 Line: TypeAlias = PromptLine | ShellLine | SlashLine | UnknownSlash
@@ -65,7 +70,7 @@ def parse(text: str, known: Collection[str], left_out: Collection[str] = ()) -> 
         found = called(text, known, left_out)
     except NotFound:
         name = text[1:].split(maxsplit=1)[0]
-        return UnknownSlash(name, nearest(name, known))
+        return UnknownSlash(name, nearest(name, known), is_left_out=name in left_out)
     return SlashLine(found.name, found.arguments) if found is not None else PromptLine(text.strip())
 
 

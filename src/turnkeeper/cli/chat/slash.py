@@ -11,7 +11,8 @@ from turnkeeper.cli import names, undoing
 from turnkeeper.cli.chat.chat import Chat, SlashCommand
 from turnkeeper.cli.chat.lines import nearest
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.screen import Column, Screen, cells, fields, harmless, money, one_line, table, token_kinds
+from turnkeeper.cli.live import spent_words
+from turnkeeper.cli.screen import Column, Screen, cells, fields, harmless, one_line, table, token_kinds
 from turnkeeper.cli.sending import compact
 from turnkeeper.cli.slash import CalledCommand
 from turnkeeper.model.command import Command
@@ -169,9 +170,8 @@ async def show_cost(chat: Chat, argument: str) -> None:
     _session(chat, "/cost")
     assert chat.session is not None
     session, screen = chat.session, Screen.of(sys.stdout)
-    own = money(session.cost)
     rows = [
-        ("Cost", own if chat.cost == session.cost else f"{money(chat.cost)} ({own} without child sessions)"),
+        ("Cost", spent_words(chat.cost, session.cost)),
         *((kind.capitalize(), f"{count:,} tokens") for kind, count in token_kinds(session.tokens).items() if count),
         ("Session", f"{screen.paint(session.id, 'cyan')}  {session.slug}"),
     ]

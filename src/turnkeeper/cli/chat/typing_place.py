@@ -1,16 +1,12 @@
 """Where a user types: a line editor, or the plain lines of a terminal that cannot move its cursor."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from turnkeeper.cli.chat.completion import Candidate
 from turnkeeper.cli.chat.keys import Meaning, State
 from turnkeeper.cli.feed import Display
-
-Heard: TypeAlias = Callable[[Meaning, str], None]
-"""Takes what a key means, and the text that was typed."""
-Complete: TypeAlias = Callable[[str], Awaitable[list[Candidate]]]
 
 
 class Desk(Protocol):
