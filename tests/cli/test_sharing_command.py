@@ -1,6 +1,7 @@
 """The commands that show what is masked, share a session and withdraw its link."""
 
 import json
+from typing import Any
 
 from server_process import serving
 from workshop import Shop
@@ -34,3 +35,22 @@ def test_a_link_has_the_address_of_the_server_that_makes_it_and_otherwise_a_hint
         made = shop.process("session", "share", session["id"], "--yes", "--server", url)
     assert made.stdout.startswith(f"{url}/share/")
     assert "--server" not in made.stderr
+
+
+def hosts(shop: Shop) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(shop.process("cluster", "status", "--json").stdout)["hosts"]
+    return found
+
+
+def test_a_link_that_is_made_in_the_store_has_the_address_of_the_server_that_runs_here(shop: Shop) -> None:
+    shop.run("hello")
+    [session] = shop.sessions()
+    with serving(shop) as url:
+        while [host["address"] for host in hosts(shop)] != [url]:
+            pass  # It tells its address once it has answered the first requests.
+        made = shop.process("session", "share", session["id"], "--yes")
+    assert made.stdout.startswith(f"{url}/share/")
+    assert "`turnkeeper serve` shows it" in " ".join(made.stderr.split())
+    after = shop.process("session", "share", session["id"], "--yes")
+    assert after.stdout.startswith("http://127.0.0.1:4096/share/")
+    assert "no server runs on this machine now" in " ".join(after.stderr.split())

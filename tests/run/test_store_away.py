@@ -1,10 +1,13 @@
 """A prompt that was admitted before the store went away is answered once the store is back."""
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 from paced import Paced
 
@@ -291,3 +294,35 @@ async def test_a_call_that_waits_for_the_user_outlives_an_outage(tmp_path: Path)
         view = await journal.view(session)
         assert (view.asks, view.owner) == (asks, None)
         assert view.turn is not None
+
+
+async def test_a_process_that_runs_nothing_gives_a_session_back_in_which_it_did_something_itself(
+    tmp_path: Path,
+) -> None:
+    engine = Cut()
+    options = StageOptions(runs=False)
+    async with stage(engine, tmp_path / "place", Scripted(), options) as opened:
+        session = await opened.session()
+        fifo = tmp_path / "fifo"
+        os.mkfifo(fifo)
+        async with anyio.create_task_group() as group:
+
+            async def command() -> None:
+                with suppress(StoreUnavailable):
+                    await opened.tk.shell(session, f"cat {fifo}")
+
+            group.start_soon(command)
+            with anyio.fail_after(PATIENCE_S):
+                while (await opened.tk.store.journal.view(session)).turn is None:
+                    await anyio.sleep(0)
+                engine.is_cut = True
+                await anyio.to_thread.run_sync(fifo.write_text, "over")
+                await ended(opened, session)
+        engine.is_cut = False
+        with anyio.fail_after(PATIENCE_S):
+            await opened.time.asleep(RELEASE_RETRY_S)
+            opened.time.advance(RETRY_MS)
+            while not await engine.scan(("wake", session)):
+                await anyio.sleep(0)
+        assert await opened.tk.status(session) == IDLE
+        assert await opened.is_sound(session)

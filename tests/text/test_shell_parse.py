@@ -268,6 +268,8 @@ def told(command: str) -> Told:
         ("rm $D/y; D=x", Told(["rm $D/y", "D=x"], ["rm *", "D=x"], [], ["$D/y"])),
         ("read D; rm $D", Told(["read D", "rm $D"], ["read *", "rm *"], [], ["$D"])),
         ("cat {a,../b}/c", Told(["cat {a,../b}/c"], ["cat *"], ["<a/c", "<../b/c"])),
+        ('cat $"../y"', Told(['cat $"../y"'], ["cat *"], ["<../y"])),
+        ('ls >$"../y" 2>&-', Told(['ls >$"../y" 2>&-'], ["ls *"], [">../y"])),
         ("cp a{,.bak}", Told(["cp a{,.bak}"], ["cp *"], ["<a", ">a.bak"])),
         ("rm .gi{t..t}/x{8..10}", Told(["rm .gi{t..t}/x{8..10}"], ["rm *"], [">.git/x8", ">.git/x9", ">.git/x10"])),
         ("rm x{1..99}", Told(["rm x{1..99}"], ["rm *"], [">x"])),
@@ -313,6 +315,7 @@ def test_what_is_not_understood_is_not_let_through_by_its_first_word(command: st
         "sh -{e,c} 'rm y'",
         "r{m..m} y",
         "rm$x y",
+        '$"rm" y',
         "${x}'rm' y",
         "$(true)rm y",
     ],
@@ -322,7 +325,10 @@ def test_no_command_hides_in_braces_or_beside_what_is_empty(command: str) -> Non
     assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
 
 
-@pytest.mark.parametrize("command", ["{,rm} y", "{ba,}sh -c 'rm y'", "sh {-c,'rm y'" + ",x" * 99 + "}"])
+@pytest.mark.parametrize(
+    "command",
+    ["{,rm} y", "{fd}>f rm y", "nice {fd}<<E rm y\nE", "{ba,}sh -c 'rm y'", "sh {-c,'rm y'" + ",x" * 99 + "}"],
+)
 def test_braces_that_are_not_understood_are_asked_about_as_they_are_written(command: str) -> None:
     assert command_ask(command).computed == (command,)
 

@@ -32,7 +32,8 @@ class Sharing(Running):
         """Give a session a link, which ends an earlier one: ``(await tk.share(session.id)).url``.
 
         ``include`` is what it shows; ``expires_s`` is how long it lasts, None: until ``unshare``. ``base`` is the
-        address of the server that shows it. Secrets are masked in what it shows; the report says which kinds.
+        address of the server that shows it: by default that of ``server_address``, or else the usual one of ``serve``.
+        Secrets are masked in what it shows; the report says which kinds.
         Raises Forbidden if the settings forbid it.
         """
         from turnkeeper.interop import redacting
@@ -53,7 +54,7 @@ class Sharing(Running):
         link = await share.share(
             self.store,
             session_id,
-            base=settings.url or base or LOCAL,
+            base=settings.url or base or await self.server_address() or LOCAL,
             include=chosen,
             expires_ms=int(expires_s * 1000) if expires_s is not None else None,
             masks=mask.used,
@@ -63,6 +64,12 @@ class Sharing(Running):
         if remote is not None:
             await self.remote_shares.send(session_id)
         return link
+
+    async def server_address(self) -> str | None:
+        """The address of a server of this store that runs on this machine; None if there is none."""
+        from turnkeeper.sessions.cluster import server_here
+
+        return await server_here(self.store)
 
     async def unshare(self, session_id: str, *, forget: bool = False) -> Session:
         """Withdraw the link to a session. Nothing of it stays.

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 async def status(*, options: Options) -> None:
     """Show the servers and workers of a store, the sessions they run, and what waits.
 
-    A worker, and a server with --no-run or on Postgres, is listed from its start;
-    others once they have run a session for some seconds. Of sessions that wait it
-    says why, such as "no host with label gpu". A worker that was told to end is
-    "draining" until its sessions rest. With --json the answer is {"hosts",
+    Workers and servers are listed from their start, others once they have run a
+    session for some seconds. Of sessions that wait it says why, such as "no host
+    with label gpu". A worker that was told to end is "draining" until its sessions
+    rest. With --json the answer is {"hosts",
     "leases", "queue"}; "process" is "unseen" for one of another machine. The lag
     of the queue, "oldestMs", is how long the oldest request waits for a worker.
 

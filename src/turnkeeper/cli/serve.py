@@ -105,7 +105,7 @@ async def _serve_until_signal(options: Options, start: "ServerOptions", bound: s
             async with serving.serving(service, bound) as app, anyio.create_task_group() as group:
                 url = serving.address(bound)
                 print(json.dumps({"url": url}) if options.json else f"Turnkeeper listens on {url}", flush=True)
-                group.start_soon(serving.settle_in, app, service, left)
+                group.start_soon(serving.settle_in, app, service, bound, left)
                 async for _ in signals:
                     group.cancel_scope.cancel()
 

@@ -98,9 +98,10 @@ async def share(
     lasts = _expiry(expires)
     async with options.sessions() as tk:
         link = await share_one(tk, await names.session(tk, id), yes=yes, include=include, expires_s=lasts)
+        said = await hint(tk, link)
     answer(options, link, lambda screen: link.url)
     if not options.json:
-        note(hint(link))
+        note(said)
     return OK
 
 
@@ -177,14 +178,18 @@ async def shared_by_itself(tk: "Turnkeeper | Client", made: "Session") -> str | 
     return (await store.share(made.id)).url if settings.mode == "auto" else None
 
 
-def hint(link: "ShareLink") -> str:
+async def hint(tk: "Turnkeeper | Client", link: "ShareLink") -> str:
     """What a user should know of a new link."""
     until = (
         "it lasts until it is withdrawn" if link.expires is None else f"it lasts until {Screen().date(link.expires)}"
     )
     where = " `turnkeeper serve` shows it, on this machine;" if "127.0.0.1" in link.url else ""
-    if link.url.startswith(f"{LOCAL}/"):  # Assumed, unless a server made the link.
-        where += " if that listens elsewhere, `session share --server URL` or the setting `share_url` says so;"
+    is_usual, store = link.url.startswith(f"{LOCAL}/"), local_store(tk)
+    if is_usual and store is not None and await store.server_address() is None:
+        where += (
+            " no server runs on this machine now; if yours listens elsewhere, `session share --server URL` or the "
+            "setting `share_url` says so;"
+        )
     return f"Who has this link can read the session:{where} {until}. `turnkeeper session unshare` withdraws it."
 
 

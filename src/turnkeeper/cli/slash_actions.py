@@ -62,7 +62,7 @@ async def _share(tk: "Turnkeeper | Client", live: "Live", session_id: str) -> in
     from turnkeeper.cli import sharing
 
     link = await sharing.share_one(tk, session_id, yes=False)
-    live.display.note(f"{link.url}\n{sharing.hint(link)}")
+    live.display.note(f"{link.url}\n{await sharing.hint(tk, link)}")
     return OK
 
 

@@ -98,7 +98,7 @@ def _session_info(raw: RawSession) -> RawObject:
     path = shapes.as_object(first.get("path"))
     created = _created(info, raw.messages)
     time = shapes.as_object(info.get("time"))
-    updated = time["updated"] if shapes.is_number(time.get("updated")) else created
+    updated = _bounded(time["updated"]) if shapes.is_number(time.get("updated")) else created
     info["time"] = {**time, "created": created, "updated": updated}
     info["projectID"] = info.get("projectID") if is_safe(info.get("projectID")) else "global"
     info["directory"] = word(info.get("directory")) or word(path.get("cwd")) or "/"
@@ -266,5 +266,9 @@ def _diffs(raw: Json) -> tuple[FileDiff, ...] | None:
 def _created(info: RawObject, messages: list[RawMessage]) -> int:
     times = [shapes.as_object(info.get("time")).get("created")]
     times += [shapes.as_object(message.info.get("time")).get("created") for message in messages]
-    given = next((int(cast(float, time)) for time in times if shapes.is_number(time)), 0)
-    return min(max(given, 0), shapes.TIME_MAX)
+    return int(next((_bounded(cast(float, time)) for time in times if shapes.is_number(time)), 0))
+
+
+def _bounded(time: float) -> float:
+    """A time of which keys can be made."""
+    return min(max(time, 0), shapes.TIME_MAX)

@@ -15,6 +15,8 @@ class HostReport(Value, omit_defaults=False):
     """What is seen of it from here. One on another machine is unseen."""
     sessions: int
     """How many sessions it owned at its newest heartbeat; how many still name it, if it has ended."""
+    address: str = ""
+    """Where a server is reached on its host; empty for others."""
     concurrency: int | None = None
     """How many a worker runs at a time."""
     draining: bool = False

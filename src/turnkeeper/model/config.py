@@ -341,7 +341,8 @@ class Config(Setting):
     """
     share_url: str | None = None
     """The address under which others reach `turnkeeper serve`; links to sessions begin with it. Default: the address
-    of the server that is asked, else `http://127.0.0.1:4096`. Example: `"https://tides.example.com"`
+    of the server that is asked, else of one that runs here, else `http://127.0.0.1:4096`.
+    Example: `"https://tides.example.com"`
     """
     enterprise: EnterpriseConfig = EnterpriseConfig()
     """Another host for shared sessions."""

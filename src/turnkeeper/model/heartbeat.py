@@ -15,6 +15,8 @@ class Heartbeat(Value):
     """How many sessions it owned then."""
     role: str = ""
     """What the process is for: ``server`` or ``worker``; empty for a command."""
+    address: str = ""
+    """Where a server is reached on its host; empty for others."""
     concurrency: int | None = None
     """How many sessions a worker runs at a time."""
     draining: bool = False

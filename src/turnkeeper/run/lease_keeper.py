@@ -27,6 +27,7 @@ from turnkeeper.run.taking import take_session
 from turnkeeper.store import keys
 from turnkeeper.store.engine import EngineError, Key, StaleFence
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.owner import process
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class LeaseKeeper:
         self._role = ""
         self._concurrency: int | None = None
         self._is_announced = False
+        self._address = ""
         self._is_draining = False
 
     @property
@@ -99,13 +101,14 @@ class LeaseKeeper:
         self._is_beating, self._tenure = True, Tenure(begun)
         self._group.start_soon(self._work, name="heartbeats")
 
-    def announce(self, role: str, concurrency: int | None = None, *, always: bool = True) -> None:
+    def announce(self, role: str, concurrency: int | None = None, *, always: bool = True, address: str = "") -> None:
         """Say in heartbeats what this process is, so that people see who shares the store.
 
-        It beats from now on; unless ``always`` is False, when it goes on doing so only while a session is owned.
+        It beats from now on. Unless ``always`` is set, it does so only while a session is owned, and once to tell the
+        ``address`` of a server.
         """
-        self._role, self._concurrency, self._is_announced = role, concurrency, always
-        if always and not self._is_beating:
+        self._role, self._concurrency, self._is_announced, self._address = role, concurrency, always, address
+        if self._is_needed and not self._is_beating:
             self._begin(self.leases.pace.now() - self.leases.terms.beat_s)
 
     def drain(self) -> None:
@@ -114,7 +117,8 @@ class LeaseKeeper:
 
     @property
     def _is_needed(self) -> bool:
-        return bool(self._held or self._stopped or self._is_announced)
+        is_to_be_told = self._address and not self._beat
+        return bool(self._held or self._stopped or self._is_announced or is_to_be_told)
 
     def _release(self, session_id: str, fence: int) -> None:
         if self._held.get(session_id) == fence:
@@ -122,7 +126,7 @@ class LeaseKeeper:
 
     async def aclose(self) -> None:
         """Remove the heartbeat, unless a session is still owned."""
-        self._is_announced = False
+        self._is_announced, self._address = False, ""
         if self._beat and not self._held:
             with suppress(EngineError):
                 await self._store.engine.put({self._key: None})
@@ -198,6 +202,7 @@ class LeaseKeeper:
             at=self._store.mint.now(),
             sessions=len(self._held),
             role=self._role,
+            address=self._address,
             concurrency=self._concurrency,
             draining=self._is_draining,
             labels=self.host.labels.labels,
@@ -213,7 +218,8 @@ class LeaseKeeper:
         now, found = self._store.mint.now(), []
         for key, body in await self._store.engine.scan(("heartbeat",)):
             with suppress(*UNREADABLE):
-                if is_forgotten(read_heartbeat(body), now):
+                one = read_heartbeat(body)
+                if is_forgotten(one, now) and process(one.owner) != "runs":
                     found.append(key)
         return found
 

@@ -22,9 +22,15 @@ class Releases:
     """The sessions of this runtime that could not be released, or not be taken, yet."""
 
     def __init__(
-        self, group: TaskGroup, sleep: Callable[[float], Awaitable[None]], wake: Callable[[str], None]
+        self,
+        group: TaskGroup,
+        sleep: Callable[[float], Awaitable[None]],
+        wake: Callable[[str], None],
+        *,
+        runs: bool = True,
     ) -> None:
-        self._group, self._sleep, self._wake = group, sleep, wake
+        """``runs``: sessions are run here. Else ``wake`` asks a worker, which can take only what is released."""
+        self._group, self._sleep, self._wake, self._runs = group, sleep, wake, runs
         self._writers: dict[str, FencedWriter] = {}
         self._left: set[str] = set()
         self._not_taken: set[str] = set()
@@ -43,7 +49,7 @@ class Releases:
         except StoreUnavailable as error:
             log.warning("session %s cannot be released yet, and stays busy: %s", writer.session_id, error)
         self._writers[writer.session_id] = writer
-        if goes_on:
+        if goes_on and self._runs:
             self._left.add(writer.session_id)
         self._group.start_soon(self._retry, writer, goes_on, name=f"release {writer.session_id}")
 
@@ -118,10 +124,10 @@ class Releases:
         while self._writers.get(writer.session_id) is writer:
             await self._sleep(RELEASE_RETRY_S)
             try:
+                if not (goes_on and self._runs):
+                    await self._finish(writer.session_id)
                 if goes_on:
                     self._wake(writer.session_id)
-                else:
-                    await self._finish(writer.session_id)
             except StoreUnavailable:
                 continue
             except Exception:

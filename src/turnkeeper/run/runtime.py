@@ -103,7 +103,7 @@ class Runtime:
         self._titles = Titles(store, group, self.directories)
         self._changes = ChangeSummaries(store, group)
         self.children = self._new_children(sessions)
-        self._releases = Releases(group, settings.sleep, self.wake)
+        self._releases = Releases(group, settings.sleep, self.wake, runs=settings.runs)
         self.reverts = Reverts(store, self._histories, self._repository)
         self._taking_over = self._new_taking_over()
         self._drain = self._new_drain(publish)

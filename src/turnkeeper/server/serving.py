@@ -94,6 +94,11 @@ def address(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def address_here(bound: socket.socket) -> str:
+    """The URL under which a listening socket is reached on this machine."""
+    return address(bound).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
 @asynccontextmanager
 async def serving(service: Service, bound: socket.socket, *, requests_s: float = REQUESTS_S) -> AsyncIterator[App]:
     """Serve while the scope is open. Leaving it stops turns, ends streams and waits for running requests.
@@ -133,7 +138,7 @@ async def _follow_shares(service: Service) -> None:
             log.warning("shares on other hosts could not be brought up to date: %s", error)
 
 
-async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> None:
+async def settle_in(app: App, service: Service, bound: socket.socket, left: Sequence["Left"] = ()) -> None:
     """Load what the first prompt needs, resume what dead processes left open, and watch for more of it."""
     await anyio.sleep(PAUSE_S)
     try:
@@ -152,9 +157,9 @@ async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> 
     async with anyio.create_task_group() as group:
         if service.options.runs:
             group.start_soon(service.turnkeeper.watch_leases)
-        # A server that runs sessions on one machine writes nothing while it has none.
+        # A server that runs sessions on one machine writes its address once, and then nothing while it has none.
         is_shared = not service.options.runs or service.turnkeeper.store.engine.name in SHARED
-        service.turnkeeper.runtime.lease_keeper.announce("server", always=is_shared)
+        service.turnkeeper.runtime.lease_keeper.announce("server", always=is_shared, address=address_here(bound))
         await service.turnkeeper.resume_taken_over(left)
 
 

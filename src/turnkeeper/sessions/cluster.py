@@ -39,13 +39,20 @@ async def report(store: Store) -> ClusterReport:
     )
 
 
+async def server_here(store: Store) -> str | None:
+    """The address of a server on this store that runs on this machine; of the newest, if there are several."""
+    beats = await _heartbeats(store, store.mint.now())
+    here = [one for one in beats if one.address and process(one.owner) == "runs"]
+    return max(here, key=lambda one: one.at).address if here else None
+
+
 async def _heartbeats(store: Store, now: int) -> list[Heartbeat]:
     """Those of processes that are worth listing. Who writes heartbeats deletes the others."""
     found: list[Heartbeat] = []
     for _, body in await store.engine.scan(("heartbeat",)):
         with suppress(*UNREADABLE):
             one = read_heartbeat(body)
-            if not is_forgotten(one, now):
+            if not is_forgotten(one, now) or process(one.owner) == "runs":  # A server that rests tells nothing.
                 found.append(one)
     return found
 
@@ -55,6 +62,7 @@ def _host(one: Heartbeat, now: int, leases: Sequence[LeaseReport]) -> HostReport
         owner=one.owner,
         role=one.role,
         process=process(one.owner),
+        address=one.address,
         # Not as the heartbeat says: the last one of a process that ended, or that rests, stays as it was.
         sessions=sum(lease.owner == one.owner for lease in leases),
         concurrency=one.concurrency,

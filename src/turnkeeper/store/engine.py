@@ -18,6 +18,8 @@ Key: TypeAlias = tuple[str, ...]
 NO_DOCUMENTS: Mapping[Key, bytes | None] = {}
 NO_TEXTS: Mapping[Key, str | None] = {}
 
+_BEHIND_ALL_PATHS = "\U0010ffff" * 8
+
 
 class EngineError(Exception):
     """A call that an engine refuses or cannot do. Nothing of it was written."""
@@ -220,6 +222,11 @@ def path(key: Key) -> str:
     if key and not (is_whole and _is_text(joined)):
         raise InvalidKey(f"a key segment may not be empty or hold '/', NUL or half a character: {key!r:.200}")
     return joined
+
+
+def below(path: str) -> tuple[str, str]:
+    """The exclusive bounds of the paths strictly below a path; "0" is the character after "/"."""
+    return (path + "/", path + "0") if path else ("", _BEHIND_ALL_PATHS)
 
 
 def is_key(key: Key) -> bool:

@@ -25,7 +25,7 @@ from turnkeeper.store.batch import Batch, Step
 from turnkeeper.store.blob_lookup import known_blobs, plain_texts
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.damaged import reading
-from turnkeeper.store.documents import DocumentWrites
+from turnkeeper.store.document_writes import DocumentWrites
 from turnkeeper.store.engine import Engine, LogConflict, Watched
 from turnkeeper.store.fanout import Fanout
 from turnkeeper.store.publisher import Publisher

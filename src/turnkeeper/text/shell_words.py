@@ -134,11 +134,13 @@ def _pieces(source: bytes, node: "Node") -> Iterator[Piece]:
             yield Piece(_ANSI_C.sub(_ansi_c, text[2:-1]), "quoted")
         case "string":
             yield from _string_pieces(source, node)
-        case "concatenation" | "command_name":
+        case "concatenation" | "command_name" | "translated_string":
             for child in node.children:
                 yield from _pieces(source, child)
         case "brace_expression":
             yield Piece(text, "bare")
+        case "$" if source[node.end_byte : node.end_byte + 1] == b'"':
+            pass  # ``$"..."`` is a string that may be translated.
         case "$":
             yield Piece("$", "quoted")
         case "simple_expansion" | "expansion":

@@ -17,7 +17,7 @@ from turnkeeper.model.value import wire_name
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.time_limit import within
 from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolFailure, ToolOutput
-from turnkeeper.tools.toolbox import NAME
+from turnkeeper.tools.toolbox import check_name
 
 Function: TypeAlias = Callable[..., object]
 
@@ -93,8 +93,7 @@ def _made(
 ) -> AnyTool:
     _check_function(function)
     name = name or function.__name__
-    if NAME.fullmatch(name) is None:
-        raise Invalid(f"{name!r:.80} cannot name a tool; a name is 1 to 64 letters, digits, '_' or '-'")
+    check_name(name)
     description = description or inspect.getdoc(function)
     if not description:
         raise Invalid(f"the tool {name!r} has no docstring, so no model could know what it is for")

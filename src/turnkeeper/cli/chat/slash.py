@@ -197,7 +197,7 @@ async def share(chat: Chat, argument: str) -> None:
         raise UsageError("/share goes alone, or as `/share --yes` to be asked nothing")
     async with chat.place.alone():
         link = await sharing.share_one(chat.tk, session_id, yes=argument == "--yes", confirms=chat.place.confirms)
-    chat.note(f"{link.url}\n{sharing.hint(link)}")
+    chat.note(f"{link.url}\n{await sharing.hint(chat.tk, link)}")
 
 
 async def unshare(chat: Chat, argument: str) -> None:

@@ -43,7 +43,8 @@ export function File({ file }) {
 /** A dialog above the page. It takes the focus and gives it back. */
 export function Sheet({ title, onClose, wide, children }) {
   const box = useRef(null);
-  useEffect(() => {
+  // An ordinary effect comes after the next frame: what is typed until then would go to the page below.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
     return () => before?.focus?.();

@@ -3,18 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal
 
-from turnkeeper.store.engine import InvalidKey, Key, paths
+from turnkeeper.store.engine import InvalidKey, Key, below, paths
 from turnkeeper.store.engines.postgres.connection import Connection
 
 KEY_BYTES_MAX: Final = 2000
 """An index row holds at most a third of a page of 8 kB."""
-
-_BEHIND_ALL_KEYS: Final = "\U0010ffff" * 8
-
-
-def below(path: str) -> tuple[str, str]:
-    """The exclusive bounds of the keys strictly below a path; "0" is the character after "/"."""
-    return (path + "/", path + "0") if path else ("", _BEHIND_ALL_KEYS)
 
 
 def short_paths(keys: Collection[Key]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import cast
 import psycopg
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engine import Key, path
+from turnkeeper.store.engine import Key, below, path
 from turnkeeper.store.engines.postgres import address, documents, entries, live
 from turnkeeper.store.engines.postgres import words as word_index
 from turnkeeper.store.engines.postgres.connection import (
@@ -109,7 +109,7 @@ class PostgresEngine(QueuedWrites):
         reverse: bool = False,
     ) -> list[tuple[Key, bytes]]:
         """See Engine.scan."""
-        low, high = documents.below(path(prefix))
+        low, high = below(path(prefix))
         if after is not None:
             low = max(low, path(after))
         if before is not None:

@@ -7,8 +7,8 @@ server: all engines give the same answers, and the language of the server plays 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from turnkeeper.store.engine import below
 from turnkeeper.store.engines.postgres.connection import Connection
-from turnkeeper.store.engines.postgres.documents import below
 from turnkeeper.store.engines.words import words
 
 WORD_BYTES_MAX: Final = 2000

@@ -7,12 +7,12 @@ from pathlib import Path
 import apsw
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engine import Key, path
+from turnkeeper.store.engine import Key, below, path
 from turnkeeper.store.engines.queued import QueuedWrites
 from turnkeeper.store.engines.sqlite import entries, wal
 from turnkeeper.store.engines.sqlite import words as word_index
 from turnkeeper.store.engines.sqlite.connection import BUSY_TIMEOUT_S, StoreFile
-from turnkeeper.store.engines.sqlite.documents import Documents, below
+from turnkeeper.store.engines.sqlite.documents import Documents
 from turnkeeper.store.engines.sqlite.read import SqliteReader
 from turnkeeper.store.engines.sqlite.schema import SCHEMA, Layout
 from turnkeeper.store.engines.sqlite.tidy import CHECKPOINT_PAGES, TIDY_SHARE, Tidying
@@ -104,7 +104,7 @@ class SqliteEngine(QueuedWrites):
         if after is not None:
             low = max(low, path(after))
         if before is not None:
-            high = path(before) if isinstance(high, bytes) else min(high, path(before))
+            high = min(high, path(before))
         most = -1 if limit is None else limit
         read = self._reader.read_few if 0 <= most <= INLINE_ROWS_MAX else self._reader.read
         return await read(lambda reader: self._documents.scan(reader, start, low, high, limit=most, reverse=reverse))
