@@ -34,6 +34,14 @@ async def test_two_processes_on_one_store_see_one_link(tmp_path: Path, engine: s
         assert kinds[1:] == [SessionShared, SessionShared, SessionUnshared]
 
 
+async def test_outside_of_a_repository_the_settings_above_a_directory_hold_as_for_its_sessions(tmp_path: Path) -> None:
+    (tmp_path / "opencode.json").write_text('{"share": "disabled"}')
+    directory = tmp_path / "below"
+    directory.mkdir()
+    async with open_store(f"sqlite:{tmp_path / 'store'}", directory=directory) as tk:
+        assert (await tk.share_settings(directory)).mode == "disabled"
+
+
 async def test_a_link_is_kept_with_its_store_and_its_documents_follow_from_its_log(tmp_path: Path) -> None:
     place = f"sqlite:{tmp_path / 'store'}"
     async with open_store(place, directory=tmp_path) as tk:

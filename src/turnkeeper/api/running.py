@@ -335,10 +335,10 @@ class Running(Records):
     async def _config(self, place: "ProjectPlace") -> "Config":
         """The settings of a directory: with those of the program, if this store can run sessions."""
         if self.group is not None:
-            return self.runtime.directories.settings(place.directory, place.top).config
+            return self.runtime.directories.settings(place.directory, place.worktree).config
         from turnkeeper.workspace import config
 
-        return (await to_thread.run_sync(config.load, place.directory, place.top, self._environ)).config
+        return (await to_thread.run_sync(config.load, place.directory, place.worktree, self._environ)).config
 
     @property
     def _environ(self) -> Mapping[str, str]:
