@@ -14,6 +14,7 @@ ACTING = (
     *("1e rm", "e", "s/x/rm/e", "s/x/y/ge", "w ../f", "s/a/b/w f", "/x/r f", "R f", "W f", "1!e id", "/a/{e id\n}"),
     *("s/a/b/;e id", "y/a/b/;w f", "2q;e id", "p;w f", "$e id", "\\%x%e id", "/x/I e id", "s/a/b/pw f", ":a;e id"),
     *("b;e id", "ta;w f", "#x\\\ne id", "a\\\ns/x\ne id;/y/", "}e id", "b}e id", "a foo\ne id", "w /dev/stdout\ne id"),
+    *("b x e id", ":a e id", "t\tx\tw f", "ba 1r f"),
 )
 NOT_UNDERSTOOD = ("s/a/b", "/a", "s/[/]/x/", "s/x/y\n/e id/", "k", "y/a")
 

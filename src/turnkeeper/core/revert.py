@@ -19,7 +19,6 @@ from turnkeeper.model.parts import PatchPart, SnapshotPart, StepFinishPart, Step
 from turnkeeper.model.restore import OTHER_MODE, FileEdit, FileRestore, FileState, RestoreKind
 
 FILE_MODES: Final = frozenset({"100644", "100755"})
-LINK_MODE: Final = "120000"
 
 SAME_LINES: Final = "others changed the same lines since"
 NO_TEXT: Final = "others changed it since, and it is no text that could be merged"

@@ -6,7 +6,7 @@ from typing import Final
 _ADDRESS: Final = re.compile(r"[\d$+~]+")
 _TEXT: Final = re.compile(r"(?:[^\n\\]|\\[\s\S])*")
 _COMMENT: Final = re.compile(r"[^\n]*")
-_LABEL: Final = re.compile(r"[^\n;}]*")
+_LABEL: Final = re.compile(r"[ \t]*[^\s;}]*")
 _BRACKETS: Final = re.compile(r"\[\^?\]?[^\]\n]*\]")
 _CASE: Final = re.compile(r"[IM]*")
 _NUMBER: Final = re.compile(r"[ \t]*\d*")
