@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from turnkeeper.server import routes
 from turnkeeper.server.errors import status_of
-from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.route import Route
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/reference/api.md"
@@ -67,14 +67,14 @@ def page() -> str:
     return "\n".join([INTRODUCTION, *_counts(served), *_tiers(served), *_own(served)])
 
 
-def _counts(served: dict[str, AnyRoute]) -> Iterator[str]:
+def _counts(served: dict[str, Route]) -> Iterator[str]:
     yield "| Tier | Operations | Served |\n|---|---|---|"
     for tier in (1, 2, 3, 4):
         known = [one for one in operations() if one.tier == tier]
         yield f"| {tier} | {len(known)} | {sum(one.id in served for one in known)} |"
 
 
-def _tiers(served: dict[str, AnyRoute]) -> Iterator[str]:
+def _tiers(served: dict[str, Route]) -> Iterator[str]:
     for tier in (1, 2, 3, 4):
         yield f"\n## Tier {tier}\n\n| Operation | Id | Status | What it does |\n|---|---|---|---|"
         for one in operations():
@@ -82,18 +82,19 @@ def _tiers(served: dict[str, AnyRoute]) -> Iterator[str]:
                 yield _row(one, served.get(one.id))
 
 
-def _row(one: Operation, route: AnyRoute | None) -> str:
+def _row(one: Operation, route: Route | None) -> str:
     if route is None:
         return f"| `{one.method} {one.path}` | `{one.id}` | not yet: 404 | |"
-    refusals = sorted({status_of(kind) for kind in route.errors} - {400})
+    refusals = sorted({status_of(kind) for kind in route.refusals})
     status = ", ".join(map(str, [route.status, *refusals]))
     return f"| `{one.method} {one.path}` | `{one.id}` | {status} | {route.summary} |"
 
 
-def _own(served: dict[str, AnyRoute]) -> Iterator[str]:
+def _own(served: dict[str, Route]) -> Iterator[str]:
     yield "\n## Ours alone\n\n| Operation | Id | What it does |\n|---|---|---|"
+    known = {one.id for one in operations()}
     for route in served.values():
-        if route.tier == 0:
+        if route.operation not in known:
             yield f"| `{route.method} {route.path}` | `{route.operation}` | {route.summary} |"
     yield ""
 

@@ -20,18 +20,23 @@ from turnkeeper.cli.chat.tui.dialogs import Agreement, Page, Picker
 IMAGES = ROOT / "docs/images"
 SIZE = (104, 34)
 TEST = "python3 -m unittest -q"
+EARLIER = ("read tides.py", "read README.md", "search for HIGH, then read test_tides.py")
+WORD = "mistake"
+"""Said in one of the sessions, and no title."""
 
 
-async def main() -> None:
+def main() -> None:
     """Draw each picture."""
     with TemporaryDirectory(prefix="tk-") as folder:
         shop = Shop(Path(folder, "data"), Path(folder, "tides"), Path(folder, "home"))
         shop.data.mkdir()
         shop.home.mkdir()
         shutil.copytree(ROOT / "sample", shop.project, ignore=shutil.ignore_patterns("__pycache__"))
+        for earlier in EARLIER:
+            shop.run(earlier)
         shop.configure(permission={"edit": "ask"})
-        await _session(shop)
-        await _light(shop)
+        anyio.run(_session, shop)
+        anyio.run(_light, shop)
 
 
 async def _session(shop: Shop) -> None:
@@ -50,7 +55,9 @@ async def _session(shop: Shop) -> None:
         await _draw(seen, "tui-session")
         await seen.pilot.press("f2")
         await seen.until(lambda: isinstance(seen.app.screen, Picker))
-        await seen.until(lambda: seen.app.screen.query_one(OptionList).option_count > 0)
+        await seen.until(lambda: seen.app.screen.query_one(OptionList).option_count > len(EARLIER))
+        await seen.pilot.press(*WORD)
+        await seen.until(lambda: WORD in str(seen.app.screen.query_one(OptionList).get_option_at_index(0).prompt))
         await _draw(seen, "tui-sessions")
         await seen.pilot.press("escape", "ctrl+x", "u")
         await seen.until(lambda: isinstance(seen.app.screen, Agreement))
@@ -79,4 +86,4 @@ async def _draw(seen: Driven, name: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    main()

@@ -187,6 +187,7 @@ def main() -> None:
         for place in (home, project, profile):
             place.mkdir(parents=True)
         (project / "tides.py").write_text(TIDES, "utf-8")
+        (project / ".gitignore").write_text("__pycache__/\n", "utf-8")
         subprocess.run(["git", "init", "-q"], cwd=project, check=True)
         with (
             portal.wrap_async_context_manager(ScriptedServer(script(project))) as scripted,

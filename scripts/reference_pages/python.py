@@ -175,7 +175,7 @@ def python_page() -> str:
     kinds = [kind for kind in reversed(Turnkeeper.__mro__) if kind.__module__.startswith("turnkeeper.api.")]
     notifications = {name: one for name, one in public.items() if one in KINDS.values()}
     values = {name: one for name, one in public.items() if is_value(one) and name not in notifications}
-    brief = {name: values.pop(name) for name in named_types.__all__ if name in values}
+    brief = {name: values.pop(name) for name in sorted(vars(named_types)) if name in values}
     functions = {name: one for name, one in public.items() if inspect.isfunction(one)}
     shown = {*functions, *values, *brief, *notifications}
     others = {name: one for name, one in public.items() if name not in shown}

@@ -245,7 +245,14 @@ def test_an_answer_names_options_or_is_a_text(typed: str, multiple: bool, chosen
 
 @pytest.mark.parametrize(
     ("typed", "chosen"),
-    [("2\n", ("Dark blue",)), ("1, 2\n", ("Red", "Dark blue")), ("3\n", ("3",)), ("pink\n", ("pink",)), ("\n", ())],
+    [
+        ("2\n", ("Dark blue",)),
+        ("1, 2\n", ("Red", "Dark blue")),
+        ("3\n", ("3",)),
+        ("²\n", ("²",)),  # It stands on a key of French keyboards.
+        ("pink\n", ("pink",)),
+        ("\n", ()),
+    ],
 )
 def test_a_choice_at_the_terminal_is_a_number_or_a_text(typed: str, chosen: tuple[str, ...]) -> None:
     assert parse_choice(COLOURS.but(multiple=True), typed) == chosen

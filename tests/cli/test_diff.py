@@ -143,6 +143,7 @@ def test_changes_that_are_not_known_are_named(project: AttemptProject) -> None:
         (("--from", "0"), 1, "has no event 0"),
         (("--to", "999"), 1, "has no event 999"),
         (("--from", "msg_nope"), 1, "there is no message 'msg_nope'"),
+        (("--from", "9" * 5000), 1, "there is no message '999"),
     ],
 )
 def test_wrong_moments_are_refused(project: AttemptProject, words: tuple[str, ...], code: int, error: str) -> None:

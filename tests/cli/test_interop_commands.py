@@ -83,6 +83,12 @@ def test_an_export_without_an_id_is_of_the_newest_root(data: Path, family: Famil
     assert answer.err == f"Exporting {family.root.id}  Wind over the bay\n"
 
 
+def test_a_page_without_a_name_is_refused_under_its_own_option(data: Path, family: Family) -> None:
+    refused = tk(data, "export", family.root.id, "--html", "")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--html needs a path, not ''" in refused.err
+
+
 def test_a_page_is_written_to_standard_output(data: Path, family: Family) -> None:
     page = tk(data, "export", family.root.id, "--html", "-")
     assert (page.code, page.err) == (0, "")

@@ -64,6 +64,13 @@ def test_a_list_is_narrowed(data: Path, family: Family, words: list[str], expect
     assert [one["id"] for one in listed.json["items"]] == [getattr(family, name).id for name in expected]
 
 
+@pytest.mark.parametrize("since", ["yesterday", "3x", "9" * 5000, f"{'9' * 5000}d", "9999999-01-01"])
+def test_what_is_no_time_is_refused(data: Path, since: str) -> None:
+    listed = tk(data, "session", "list", "--since", since)
+    assert (listed.code, listed.out) == (2, "")
+    assert "is not a time; write 90min" in listed.err
+
+
 def test_a_list_by_directory_holds_what_works_there(data: Path, family: Family, tmp_path: Path) -> None:
     assert len(tk(data, "session", "list", "--directory", str(data), "--json").json["items"]) == 1
     assert tk(data, "session", "list", "--directory", str(tmp_path), "--json").json == {"items": []}

@@ -101,6 +101,14 @@ def test_a_request_cannot_write_lines_of_its_own_into_the_log(tmp_path: Path) ->
         assert "\x1b" not in logged
 
 
+def test_the_option_for_the_log_is_stronger_than_the_variable(tmp_path: Path) -> None:
+    words = ("--port", "0", "--json", "--log-level", "error")
+    with process(tmp_path, *words, TURNKEEPER_LOG_LEVEL="info") as started:
+        assert httpx2.get(f"{url_of(started)}/session", timeout=DEADLINE_S).status_code == 200
+        started.send_signal(signal.SIGTERM)
+        assert started.communicate()[1] == ""
+
+
 def test_a_stream_begins_whatever_git_is_doing(tmp_path: Path) -> None:
     # opencode run subscribes and prompts at the same moment: a stream that waits for git first would miss the turn.
     (tmp_path / ".git").mkdir()

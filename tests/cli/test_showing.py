@@ -43,9 +43,9 @@ from turnkeeper.model.parts import (
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
+from turnkeeper.model.permission import Reply
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import Retrying
-from turnkeeper.run.permission import Reply
 from turnkeeper.testing.terminal_emulator import TerminalEmulator
 from turnkeeper.text.diff import diff
 

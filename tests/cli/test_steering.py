@@ -1,11 +1,14 @@
 """Sessions at work: what they do, who runs them, how they are closed and run on."""
 
+import json
 import os
+import signal
 import socket
 from contextlib import closing
 
 import anyio
 import apsw
+import pytest
 from cli_store import api, tk
 from steps import busy_here, left_open, retrying_here
 from workshop import Shop
@@ -117,6 +120,35 @@ def test_recover_names_a_session_that_cannot_be_read_and_looks_after_the_others(
     again = tk(shop.data, "session", "recover")
     assert (again.code, again.out) == (1, "")
     assert "No session needs recovery" not in again.err
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\x04"])
+def test_recover_asks_at_the_terminal_and_takes_the_end_of_the_input_for_a_no(shop: Shop, typed: str) -> None:
+    session_id = abandoned(shop)
+    with shop.terminal("session", "recover", "--policy", "ask") as seat:
+        seat.read_until(f"{session_id} was cut off in the middle of its answer. Continue? [y/N] ")
+        seat.types(typed)
+        seat.read_until("1 session recovered.")
+        assert seat.end() == 0
+
+
+def test_ctrl_c_at_a_question_of_recover_ends_it(shop: Shop) -> None:
+    abandoned(shop)
+    with shop.terminal("session", "recover", "--policy", "ask") as seat:
+        seat.read_until("Continue? [y/N] ")
+        seat.process.send_signal(signal.SIGINT)
+        seat.read_until("interrupted; what was acknowledged is kept")
+        assert seat.end() == 130
+
+
+def test_a_question_of_recover_is_not_on_standard_output(shop: Shop) -> None:
+    session_id = abandoned(shop)
+    with shop.terminal("session", "recover", "--policy", "ask", "--json", piped=True) as seat:
+        seat.read_until("Continue? [y/N] ")
+        seat.types("n\n")
+        assert seat.end() == 0
+        assert seat.process.stdout is not None
+        assert [one["sessionID"] for one in json.loads(seat.process.stdout.read())["items"]] == [session_id]
 
 
 def test_recover_names_an_undo_that_cannot_be_finished(shop: Shop) -> None:

@@ -53,7 +53,13 @@ def test_a_name_has_no_space_comma_or_backtick_and_does_not_end_in_a_dot(text: s
         ("https://example.com/@bob/post.md and `@gone.py`", ()),
         ("@docs:readme.md of a server, @explore", ()),
         ("@ @. @.. @/ @...", ()),
+        ("-@gone.py, then (@gone.py", ("gone.py",)),
     ],
 )
 def test_names_that_are_clearly_paths_are_told_from_others(text: str, expected: tuple[str, ...]) -> None:
     assert path_mentions(text) == expected
+
+
+def test_a_text_with_very_many_names_is_read_once() -> None:
+    names = tuple(f"src/a{number}.py" for number in range(20_000))
+    assert path_mentions(" ".join(f"(@{name})" for name in names)) == names

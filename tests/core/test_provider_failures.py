@@ -348,6 +348,7 @@ def test_a_web_page_in_place_of_the_api_is_explained(status: int) -> None:
         ("server_error", True),
         ("rate_limit_exceeded", True),
         ("something_new", False),
+        ("9" * 5000, False),
     ],
 )
 def test_a_code_inside_a_stream_says_whether_another_try_may_help(code: str, is_retryable: bool) -> None:

@@ -112,6 +112,7 @@ def test_a_rejection_of_the_request_points_somewhere(status: int) -> None:
         refused("tools.0.custom.input_schema: JSON schema is invalid"),
         refused("messages: at least one message is required"),
         refused("the image is broken"),
+        refused(f"messages.{'9' * 5000}.content.0: no"),
         OverflowFailure(data=OverflowData(message="messages.1: prompt is too long")),
         AbortedFailure(data=MessageData(message="messages.1.content.0")),
     ],

@@ -166,6 +166,8 @@ def test_with_headers_that_say_nothing_a_wait_is_not_capped(attempt: int, least:
         ({"retry-after-ms": "700", "retry-after": "9"}, 700),
         ({"retry-after-ms": "soon", "retry-after": "9"}, 9000),
         ({"retry-after": "7"}, 7000),
+        ({"retry-after": "1e306"}, WAIT_MS_MAX),
+        ({"retry-after-ms": "1e306"}, WAIT_MS_MAX),
         ({"retry-after": "0.0015"}, 2),
         ({"Retry-After": "Fri, 15 Jan 2027 08:00:30 GMT"}, 30_000),
         ({"retry-after": "Fri, 15 Jan 2027 07:59:00 GMT"}, 2000),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from turnkeeper.core.file_changes import summary_of
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.revert import RevertPoint
 from turnkeeper.core.revert_plan import (
@@ -10,7 +11,6 @@ from turnkeeper.core.revert_plan import (
     commit_events,
     conflicts_of,
     described,
-    summary_of,
     target_point,
     turned_out,
 )

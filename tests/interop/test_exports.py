@@ -9,8 +9,11 @@ import pytest
 from opencode_files import EXPORTS, MAIN, contents, database, dump, exported, imported, second_message
 
 from turnkeeper.app import Turnkeeper, open_store
+from turnkeeper.interop.export_all import ExportLayout
 from turnkeeper.interop.report import Counts
 from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.store import keys
+from turnkeeper.store.damaged import DamagedDocument
 
 EXPORT = json.loads(EXPORTS[0].read_text())
 SESSION = EXPORT["info"]["id"]
@@ -189,3 +192,19 @@ async def test_system_messages_stand_where_opencode_does_not_look_and_come_back_
 
 async def ids(tk: Turnkeeper, session_id: str) -> list[str]:
     return [message.info.id for message in (await tk.messages(session_id, limit=200)).items]
+
+
+@pytest.mark.parametrize("layout", ["json", "tree"])
+@pytest.mark.parametrize("redact", [False, True], ids=["whole", "redacted"])
+async def test_a_damaged_task_list_leaves_out_itself_and_not_its_session(
+    tk: Turnkeeper, tmp_path: Path, layout: ExportLayout, redact: bool
+) -> None:
+    session = await tk.create(title="Tides")
+    await tk.store.engine.put({keys.todo(session.id): b'{"cut', keys.diff(session.id): b'{"cut'})
+    damaged: list[str] = []
+    assert await tk.export_all(tmp_path / "out", layout=layout, redact=redact, damaged=damaged) == 1
+    assert {name for name in damaged if name.startswith(("todo/", "session_diff/"))} == (
+        {f"todo/{session.id}", f"session_diff/{session.id}"} if layout == "tree" else set()
+    )
+    with pytest.raises(DamagedDocument):
+        await tk.export_all(tmp_path / "out", layout=layout, redact=redact)

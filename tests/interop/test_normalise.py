@@ -236,3 +236,9 @@ def test_a_part_without_an_id_gets_the_same_one_every_time() -> None:
 
 def test_a_fraction_of_a_millisecond_is_cut() -> None:
     assert through(a_history(time={"created": 1.0, "updated": 2.75}))["info"]["time"] == {"created": 1, "updated": 2}
+
+
+@pytest.mark.parametrize(("given", "kept"), [(1e300, 253_402_300_799_999), (-1e300, 0), (5, 5)])
+def test_times_of_which_no_keys_can_be_made_are_bounded(given: float, kept: int) -> None:
+    exported = through(a_history(time={"created": given, "updated": given}))
+    assert exported["info"]["time"] == {"created": kept, "updated": kept}

@@ -291,3 +291,15 @@ async def test_a_session_takes_the_id_that_its_project_has_here(tk: Turnkeeper, 
     assert (await tk.get(MAIN)).project_id == here.project_id != remote_id(remote)
     # Another project's session keeps the id it has.
     assert (await tk.get(COMPACTED)).project_id == "3ffd9795afd20cff0b442d8291606c7ac4046ea0"
+
+
+async def test_a_damaged_list_of_sessions_is_refused_in_words(each_tk: Turnkeeper, tmp_path: Path) -> None:
+    path = database(tmp_path / "data")
+    body = bytearray(path.read_bytes())
+    page_bytes = int.from_bytes(body[16:18])
+    [(root,)] = rows(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'session'")
+    body[(root - 1) * page_bytes : root * page_bytes] = b"\xff" * page_bytes
+    path.write_bytes(body)
+    with pytest.raises(Invalid, match=r"opencode\.db cannot be read: database disk image is malformed"):
+        await each_tk.import_opencode(path)
+    assert (await each_tk.list(roots=False, archived=True)).items == ()

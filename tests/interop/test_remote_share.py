@@ -15,6 +15,7 @@ from turnkeeper.app import Turnkeeper, open_store
 from turnkeeper.interop.remote_share import RemoteShares, checked_base
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.store import keys
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SECRET = "5f6b6f0c-host-secret"
@@ -27,6 +28,7 @@ class Host:
     url: str = ""
     requests: list[Request] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
+    secret: str = SECRET
 
     def bodies(self, path: str) -> list[dict[str, Any]]:
         return [json.loads(one.body) for one in self.requests if one.line.split(" ")[1] == path]
@@ -35,7 +37,7 @@ class Host:
         request = await read_request(stream)
         self.requests.append(request)
         status = self.statuses.pop(0) if self.statuses else "200 OK"
-        made = {"id": "abcd1234", "url": f"{self.url}/share/abcd1234", "secret": SECRET}
+        made = {"id": "abcd1234", "url": f"{self.url}/share/abcd1234", "secret": self.secret}
         content = json.dumps(made).encode()
         begun = head(status, "application/json", connection="close", content_length=str(len(content)))
         await stream.send(begun.replace(b"transfer-encoding: chunked\r\n", b"") + content)
@@ -137,6 +139,30 @@ async def test_a_host_that_refuses_leaves_nothing_shared(tmp_path: Path) -> None
 def test_only_a_host_with_https_is_sent_anything(base: str) -> None:
     with pytest.raises(Invalid):
         checked_base(base)
+
+
+async def test_a_session_that_cannot_be_read_does_not_keep_the_shares_of_others_from_being_sent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with shared(tmp_path) as (host, tk, session_id):
+        await tk.share(session_id)
+        other = await tk.create(title="Ebb")
+        host.secret = "another-secret"
+        await tk.share(other.id)
+        await said(tk, session_id, "more of it")
+        [key] = [key for key, _ in await tk.store.engine.scan(("session",)) if key[-1] == other.id]
+        await tk.store.engine.put({key: b'{"id": 5}', keys.state(other.id): await newer(tk, other.id)})
+        await tk.remote_shares.send_all([other.id, session_id])
+        assert "more of it" in json.dumps(host.bodies("/api/share/abcd1234/sync")[-1])
+    assert f"the share of {other.id} is not up to date" in caplog.text
+
+
+async def newer(tk: Turnkeeper, session_id: str) -> bytes:
+    """The state document of a session after one more event."""
+    [stored] = await tk.store.engine.get([keys.state(session_id)])
+    assert stored is not None
+    state = json.loads(stored)
+    return json.dumps({**state, "seq": state["seq"] + 1}).encode()
 
 
 async def test_without_the_setting_no_host_is_asked(tmp_path: Path) -> None:

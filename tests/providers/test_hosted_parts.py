@@ -213,6 +213,11 @@ def test_a_piece_of_an_argument_cannot_break_the_reader(path: str) -> None:
     assert isinstance(events[-1], StreamError) or only(ToolCall, events)
 
 
+def test_an_argument_that_is_nested_too_deeply_ends_the_answer() -> None:
+    events = gemini({"functionCall": {"name": "cook", "willContinue": True}}, piece("$" + ".a" * 5000, stringValue="x"))
+    assert isinstance(events[-1], StreamError)
+
+
 @pytest.mark.parametrize(
     ("finish", "reason"),
     [(1, "stop"), (2, "length"), (3, "content-filter"), (99, "unknown"), ("MODEL_ARMOR", "content-filter")],

@@ -224,6 +224,7 @@ def test_the_content_of_attached_files_is_not_taken_for_a_request() -> None:
     [
         ("please fix the login, it is broken.", "Fix the login, it is broken"),
         ("# Heading\nmore", "Heading"),
+        ("- run `make tides`", "Run `make tides`"),
         ("a" * 80, "A" + "a" * 49),
         ("one two three four five six seven eight nine ten eleven", "One two three four five six seven eight nine ten"),
         ("  \n ", "Untitled"),

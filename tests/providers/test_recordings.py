@@ -11,7 +11,7 @@ from openai.types.responses import ResponseRefusalDeltaEvent, ResponseStreamEven
 from pydantic import TypeAdapter
 from wire_cases import RECORDINGS, read, read_recording, recording
 
-from turnkeeper.model.failure import ApiFailure, OverflowFailure
+from turnkeeper.model.failure import ApiFailure, AuthData, AuthFailure, OverflowFailure
 from turnkeeper.model.stream import (
     Finish,
     FinishStep,
@@ -386,6 +386,13 @@ def test_a_full_context_window_without_a_word_is_an_overflow(protocol: str) -> N
 def test_half_a_character_is_replaced_and_a_whole_one_is_kept() -> None:
     wire = b'data: {"choices":[{"delta":{"content":"a\\ud83db \\ud83d\\ude00"},"finish_reason":"stop"}]}\n\n'
     assert said(read("openai-chat", [wire])) == "a\ufffdb 😀"
+
+
+def test_an_error_with_half_a_character_is_told_as_the_error_that_it_is() -> None:
+    wire = b'data: {"type":"error","error":{"type":"authentication_error","message":"no \\ud83d"}}\n\n'
+    [*_, last] = read("anthropic", [wire])
+    assert isinstance(last, StreamError)
+    assert last.failure == AuthFailure(data=AuthData(provider_id="test", message="no \ufffd"))
 
 
 def test_words_whose_block_never_began_are_kept() -> None:

@@ -350,6 +350,13 @@ def test_gemini_gets_references_written_out_and_recursion_ended() -> None:
     assert found.count("child") == schemas.REFERENCE_DEPTH_MAX
 
 
+def test_a_schema_that_refers_to_itself_in_many_places_stays_small_for_gemini() -> None:
+    node = {"type": "object", "properties": {f"branch{number}": {"$ref": "#/$defs/node"} for number in range(8)}}
+    found = str(schemas.for_model({**node, "$defs": {"node": node}}, a_model("gemini")))
+    assert "$ref" not in found
+    assert found.count("branch") == 8 * (1 + schemas.REFERENCES_MAX)
+
+
 def test_a_choice_of_objects_becomes_one_object() -> None:
     schema = {
         "anyOf": [

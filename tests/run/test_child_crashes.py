@@ -210,7 +210,7 @@ async def test_a_parent_that_is_run_before_its_children_has_them_go_on_by_their_
     with anyio.fail_after(DEADLINE_S):
         async with family_life.opened(url, tmp_path, mint=later) as stage:
             found = await look(stage)
-            left = await stage.tk.runtime.take_over("continue")
+            left = await stage.tk.runtime.failover.take_over("continue")
             await stage.tk.run(family_life.ROOT)
             calls = await states(stage)
             await stage.tk.resume_taken_over(left)

@@ -159,6 +159,33 @@ async def test_an_answer_of_another_living_process_reaches_the_one_that_waits(ho
         assert await outputs(here, session) == ["x"]
 
 
+@pytest.mark.parametrize("tool", ["asks", "question"])
+async def test_the_time_of_a_call_is_without_the_wait_for_the_user(house: House, tool: str) -> None:
+    given = {"text": "x"} if tool == "asks" else {"questions": QUESTIONS}
+    async with house.opened(Scripted().calls(tool, **given).then().says("ok")) as runtime:
+        session = await runtime.session()
+        async with runtime.tk.subscribe() as heard:
+            await runtime.say(session, "go")
+            asked = await until(heard, "permission.asked", "question.asked")
+        runtime.time.advance(30_000)
+        request = str(asked.properties["id"])
+        await (runtime.tk.reply(request, "once") if tool == "asks" else runtime.tk.answer(request, [["A"]]))
+        await runtime.tk.wait(session)
+        [state] = await states(runtime, session)
+        time = of_type(ToolCompleted, state).time
+        assert (time.start, time.end) == (runtime.mint.now(), runtime.mint.now())
+
+
+async def test_a_call_that_is_answered_after_a_restart_took_the_time_of_its_second_run(house: House) -> None:
+    session = await house.left_waiting(Scripted().calls("asks", text="x"))
+    async with house.opened(Scripted().says("ok")) as later:
+        [request] = await later.tk.permissions()
+        await later.tk.reply(request.id, "once")
+        await later.tk.wait(session)
+        [state] = await states(later, session)
+        assert of_type(ToolCompleted, state).time.start == later.mint.now()
+
+
 async def test_the_first_answer_counts_and_the_same_again_changes_nothing(house: House) -> None:
     session = await house.left_waiting(Scripted().calls("asks", text="x"))
     async with look(house.url) as elsewhere:

@@ -121,8 +121,8 @@ async def test_what_a_dead_host_left_is_taken_over_by_hosts_with_its_label(tmp_p
     ):
         session = await left_behind(plain, STEP)
         await plain.tk.move(session, label="gpu")
-        assert await plain.tk.runtime.recover() == []
-        assert await labelled.tk.runtime.recover() == [session]
+        assert await plain.tk.runtime.failover.recover() == []
+        assert await labelled.tk.runtime.failover.recover() == [session]
         assert len(answer.requests) == 1
 
 
@@ -132,9 +132,9 @@ async def test_what_a_dead_host_left_is_not_taken_over_where_its_directory_is_mi
         session = await left_behind(here, STEP)
         await here.tk.move(session, "/on/another/machine", label="gpu")
         await here.tk.move(session, label="")
-        assert await here.tk.runtime.recover() == []
+        assert await here.tk.runtime.failover.recover() == []
         await here.tk.move(session, place)
-        assert await here.tk.runtime.recover() == [session]
+        assert await here.tk.runtime.failover.recover() == [session]
 
 
 async def test_a_take_over_frees_the_wake_that_the_dead_host_had_taken(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_a_take_over_frees_the_wake_that_the_dead_host_had_taken(tmp_path:
         await here.tk.runtime.wakes.post(session)
         async with engine.job_queue.worker(["any"], silence_s=3600, heard=lambda: None) as dead:
             assert await dead.take() is not None
-            assert await here.tk.runtime.recover() == [session]
+            assert await here.tk.runtime.failover.recover() == [session]
             assert [(job.lock, job.is_taken) for job in await engine.job_queue.jobs()] == [(session, False)]
 
 

@@ -92,7 +92,7 @@ async def test_whoever_watches_takes_silent_sessions_over_by_itself(play: Play) 
     time = Paced()
     async with play(Scripted().says("I go on."), lease=TERMS, pace=time.pace) as stage:
         session = await left_by(stage, ELSEWHERE)
-        stage.tk.runtime.group.start_soon(stage.tk.runtime.watch_leases)
+        stage.tk.runtime.group.start_soon(stage.tk.runtime.failover.watch)
         with anyio.fail_after(PATIENCE_S):
             while (await stage.tk.store.queries.state(session)).owner == ELSEWHERE:
                 await time.asleep(2)
@@ -112,7 +112,7 @@ async def test_a_session_that_goes_on_elsewhere_while_its_owner_is_asked_to_stop
         stage(url, place, Scripted(), mint=Mint.fixed(seed=2)) as other,
     ):
         session = await left_by(taker, ELSEWHERE)
-        taker.tk.runtime.group.start_soon(taker.tk.runtime.watch_leases)
+        taker.tk.runtime.group.start_soon(taker.tk.runtime.failover.watch)
         asker, stopped = taker if is_same else other, list[bool]()
 
         async def stop() -> None:
@@ -169,11 +169,11 @@ async def test_a_session_that_was_taken_over_waits_for_a_store_that_is_away(tmp_
     options = StageOptions(lease=TERMS, pace=time.pace)
     async with stage(engine, tmp_path / "place", Scripted().says("Here I am."), options) as opened:
         session = await left_behind(opened, STEP)
-        left = await opened.tk.runtime.take_over()
+        left = await opened.tk.runtime.failover.take_over()
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 engine.is_away = True
-                group.start_soon(opened.tk.runtime.resume_taken_over, left)
+                group.start_soon(opened.tk.runtime.failover.resume_apart, left)
                 await engine.refused.wait()
                 await anyio.wait_all_tasks_blocked()
                 engine.is_away = False

@@ -94,7 +94,7 @@ async def check(url: str, directory: Path, whole: list[Shown], policy: Recovery)
     async with loop_child.opened(url, directory, mint=later) as stage:
         kept = await prompts(stage)
         assert [one for one in before if one not in kept] == [], "an acknowledged prompt is lost"
-        await stage.tk.runtime.recover(policy)
+        await stage.tk.runtime.failover.recover(policy)
         await stage.session(id=loop_child.SESSION)
         await loop_child.send(stage, directory)
         await stage.tk.wait(loop_child.SESSION)
@@ -156,7 +156,7 @@ async def check_growing(url: str, directory: Path, policy: Recovery) -> None:
     async with loop_child.growing(url, directory, mint=later) as stage:
         kept = await prompts(stage)
         assert [one for one in before if one not in kept] == [], "an acknowledged prompt is lost"
-        await stage.tk.runtime.recover(policy)
+        await stage.tk.runtime.failover.recover(policy)
         view = await stage.tk.store.journal.view(loop_child.SESSION)
         assert view.turn is None
         assert view.session.time.compacting is None, "it says that it is being compacted, and nobody does"

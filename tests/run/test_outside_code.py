@@ -15,12 +15,12 @@ from turnkeeper.model import stream as s
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
 from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import Option, Question, QuestionReply
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.testing.harness import TOOLS, EachSession, Play, Stage, Told, a_tool
 from turnkeeper.tools.tool import ToolContext
 

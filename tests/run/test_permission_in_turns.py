@@ -8,9 +8,10 @@ from narrow import of_type, result_text
 from turnkeeper.core.next_action import REFUSED
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolState
+from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.permission import PermissionRequest, Reply, reject_all
+from turnkeeper.run.permission import reject_all
 from turnkeeper.testing.harness import Play, Stage
 
 Ask = {"permission": {"asks": "ask"}}

@@ -10,12 +10,12 @@ import anyio
 import gates
 import pytest
 
-from turnkeeper.model.config import Config
 from turnkeeper.plugins.hooks import SHELL_ENV
 from turnkeeper.plugins.host import PluginHost
 from turnkeeper.plugins.payloads import ShellEnvInput, ShellEnvOutput
 from turnkeeper.plugins.plugin import Limits
 from turnkeeper.plugins.plugin_set import PluginSet
+from turnkeeper.workspace.config import load
 from turnkeeper.workspace.project import ProjectPlace, identify
 from turnkeeper.workspace.tool_files import ToolTrust
 
@@ -31,7 +31,7 @@ class Workbench:
         (self.own / "plugins").mkdir(parents=True)
         (root / "project").mkdir()
         self.project = root / "project"
-        environ = {"HOME": str(root), "TURNKEEPER_CONFIG_DIR": str(self.own)}
+        self.environ = environ = {"HOME": str(root), "TURNKEEPER_CONFIG_DIR": str(self.own)}
         self.told: list[str] = []
         self.host = PluginHost(
             environ,
@@ -51,7 +51,8 @@ class Workbench:
         return await identify(self.project)
 
     async def plugins(self) -> PluginSet:
-        return await self.host.of(await self.place(), Config())
+        place = await self.place()
+        return await self.host.of(place, load(place.directory, place.worktree, self.environ))
 
 
 @pytest.fixture
@@ -245,16 +246,17 @@ PROGRAM: Final = """
 import sys, threading
 from pathlib import Path
 import anyio
-from turnkeeper.model.config import Config
 from turnkeeper.plugins.host import PluginHost
 from turnkeeper.plugins.plugin import Limits
+from turnkeeper.workspace.config import load
 from turnkeeper.workspace.project import identify
 from turnkeeper.workspace.tool_files import ToolTrust
 
 async def main():
     environ = {"HOME": sys.argv[1], "TURNKEEPER_CONFIG_DIR": sys.argv[1]}
     host = PluginHost(environ, ToolTrust(environ), limits=Limits(hook_s=0.2))
-    found = await host.of(await identify(Path(sys.argv[1])), Config())
+    place = await identify(Path(sys.argv[1]))
+    found = await host.of(place, load(place.directory, place.worktree, environ))
     print(await found.configured({}), found.plugins[0].error)
     await host.aclose()
 

@@ -27,7 +27,7 @@ async def test_a_turn_that_had_said_nothing_is_asked_again_by_itself(play: Play)
     script = Scripted().says("Here I am.")
     async with play(script) as stage:
         session = await left_behind(stage, STEP)
-        assert await stage.tk.runtime.recover() == [session]
+        assert await stage.tk.runtime.failover.recover() == [session]
         assert len(script.requests) == 1
         [(message, _)] = await stage.turns(session)
         assert message.id != turn_of(session)
@@ -52,7 +52,7 @@ async def test_what_a_provider_had_counted_of_a_killed_attempt_is_billed_beside_
         )
         counted = view.turn.message.but(tokens=SOME_TOKENS, cost=0.3)
         await stage.tk.store.journal.append(session, first, e.MessageRecorded(message=counted))
-        await stage.tk.runtime.recover("rest")
+        await stage.tk.runtime.failover.recover("rest")
         rows = [(one.attempt, one.tokens, one.cost) async for one in stage.tk.ledger(session)]
         assert rows == [(1, SOME_TOKENS, 0.1), (2, SOME_TOKENS, 0.2)]
         [(message, _)] = await stage.turns(session)
@@ -65,7 +65,7 @@ async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, p
     script = Scripted().says("And the rest.")
     async with play(script) as stage:
         session = await left_behind(stage, STEP, *OPEN_TEXT)
-        assert await stage.tk.runtime.recover(policy) == [session]
+        assert await stage.tk.runtime.failover.recover(policy) == [session]
         (message, parts), *rest = await stage.turns(session)
         assert isinstance(message.error, AbortedFailure)
         assert message.error.data.message == LOST
@@ -105,7 +105,7 @@ async def test_the_session_then_the_configuration_say_whether_a_cut_answer_goes_
         session = await left_behind(stage, STEP, *OPEN_TEXT)
         if metadata is not None:
             await stage.tk.update(session, lambda one: one.but(metadata=metadata))
-        await stage.tk.runtime.recover(ask=ask)
+        await stage.tk.runtime.failover.recover(ask=ask)
         assert len(script.requests) == goes_on
         assert asked == ([session] if config.get("recovery") == "ask" else [])
 
@@ -113,7 +113,7 @@ async def test_the_session_then_the_configuration_say_whether_a_cut_answer_goes_
 async def test_with_nobody_to_ask_a_cut_answer_rests(play: Play) -> None:
     async with play(Scripted(), config={"recovery": "ask"}) as stage:
         session = await left_behind(stage, STEP, *OPEN_TEXT)
-        assert await stage.tk.runtime.recover() == [session]
+        assert await stage.tk.runtime.failover.recover() == [session]
         assert await stage.is_sound(session)
 
 
@@ -121,7 +121,7 @@ async def test_a_broken_configuration_keeps_no_session_from_being_closed(play: P
     async with play(Scripted()) as stage:
         sessions = {await left_behind(stage, STEP, *OPEN_TEXT), await left_behind(stage, STEP, *OPEN_TEXT)}
         (stage.directory / "turnkeeper.json").write_text("{ not a configuration")
-        assert set(await stage.tk.runtime.recover()) == sessions
+        assert set(await stage.tk.runtime.failover.recover()) == sessions
         for session in sessions:
             assert await stage.is_sound(session)
 
@@ -141,7 +141,7 @@ async def test_calls_that_were_under_way_are_settled_and_never_run_again(play: P
     script = Scripted().says("What now?")
     async with play(script) as stage:
         session = await left_behind(stage, STEP, e.PartRecorded(part=part))
-        await stage.tk.runtime.recover("continue")
+        await stage.tk.runtime.failover.recover("continue")
         (message, parts), _ = await stage.turns(session)
         assert isinstance(message.error, AbortedFailure)
         [call] = [one for one in parts if isinstance(one, ToolPart)]
@@ -159,7 +159,7 @@ async def test_a_result_that_was_recorded_stays_and_is_shown_to_the_model(play: 
     script = Scripted().says("I see.")
     async with play(script) as stage:
         await left_behind(stage, STEP, e.PartRecorded(part=done), e.PartRecorded(part=open_))
-        await stage.tk.runtime.recover("continue")
+        await stage.tk.runtime.failover.recover("continue")
         sent = script.requests[0].messages[2]
         assert result_text(sent) == "one file"
         assert [result.is_error for result in results_of(sent)] == [False, True]
@@ -206,7 +206,7 @@ async def test_the_policy_ask_asks_the_user(play: Play, yes: bool) -> None:
 
     async with play(script) as stage:
         session = await left_behind(stage, STEP, *OPEN_TEXT)
-        await stage.tk.runtime.recover("ask", ask=ask)
+        await stage.tk.runtime.failover.recover("ask", ask=ask)
         assert asked == [session]
         assert len(script.requests) == yes
 
@@ -220,7 +220,7 @@ async def test_a_turn_whose_calls_were_all_settled_goes_on_whatever_the_policy(p
             session, turn_of(session), "msg_user", provider_id="acme", model_id="large", finish="tool-calls"
         )
         await stage.tk.store.journal.append(session, e.TurnEnded(message=ended))
-        await stage.tk.runtime.recover("rest")
+        await stage.tk.runtime.failover.recover("rest")
         assert len(script.requests) == 1
 
 
@@ -230,7 +230,7 @@ async def test_prompts_that_waited_are_answered_after_recovery(play: Play) -> No
         session = await left_behind(stage, STEP, *OPEN_TEXT)
         await stage.say(session, "steer", resume=False)
         await stage.say(session, "queued", delivery="queue", resume=False)
-        await stage.tk.runtime.recover()
+        await stage.tk.runtime.failover.recover()
         assert len(script.requests) == 2
         assert (await stage.tk.store.journal.view(session)).inbox == ()
 
@@ -248,7 +248,7 @@ async def test_what_a_living_process_runs_is_left_alone(play: Play) -> None:
         living = this_process().but(runtime="another")
         session = await left_behind(stage, STEP, *OPEN_TEXT, owner=living)
         before = await stage.events(session)
-        assert await stage.tk.runtime.recover("continue") == []
+        assert await stage.tk.runtime.failover.recover("continue") == []
         assert (await stage.tk.run(session)).kind == "refused"
         assert await stage.events(session) == before
 
@@ -271,14 +271,14 @@ async def test_sessions_are_recovered_at_the_same_time(play: Play) -> None:
     script = Meeting().says("a").then().says("b")
     async with play(script) as stage:
         sessions = {await left_behind(stage, STEP), await left_behind(stage, STEP)}
-        assert set(await stage.tk.runtime.recover()) == sessions
+        assert set(await stage.tk.runtime.failover.recover()) == sessions
 
 
 async def test_a_session_without_a_turn_under_way_is_only_laid_down(play: Play) -> None:
     async with play(Scripted()) as stage:
         session = await stage.session()
         await stage.tk.store.journal.append(session, e.StatusChanged(status=BUSY, owner=DEAD))
-        assert await stage.tk.runtime.recover() == [session]
+        assert await stage.tk.runtime.failover.recover() == [session]
         assert await stage.tk.status(session) == IDLE
 
 

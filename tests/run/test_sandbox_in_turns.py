@@ -7,9 +7,9 @@ from confined import needs_kernel
 
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.testing.harness import Play, Stage
 from turnkeeper.tools import load
 

@@ -373,7 +373,7 @@ async def test_a_command_whose_process_was_killed_is_closed_and_never_run_again(
     )
     assert killed.returncode == 137
     async with stage(url, place, Scripted()) as on:
-        assert await on.tk.runtime.recover(policy) == ["ses_child"]
+        assert await on.tk.runtime.failover.recover(policy) == ["ses_child"]
         state = call((await on.messages("ses_child"))[-1]).state
         assert isinstance(state, ToolError)
         assert state.metadata == {"output": "begun\n", "interrupted": True}

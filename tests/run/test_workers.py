@@ -177,6 +177,6 @@ async def test_a_process_that_ended_is_listed_with_the_sessions_that_still_name_
         await engine.put({keys.heartbeat(runtime_name(DEAD)): encode(beat)})
         [ended] = (await here.tk.cluster()).hosts
         assert (ended.process, ended.sessions) == ("ended", 1)
-        assert await here.tk.runtime.recover() == [session]
+        assert await here.tk.runtime.failover.recover() == [session]
         [ended] = [host for host in (await here.tk.cluster()).hosts if host.owner == DEAD]
         assert (ended.process, ended.sessions) == ("ended", 0)

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 
-from turnkeeper.server.route import Route
+from turnkeeper.server.request import PlainRequest
+from turnkeeper.server.route import Route, route
 from turnkeeper.server.table import Table
 
 
-async def _nothing(call: object) -> None:
+async def _nothing(call: PlainRequest) -> None:
     return None
 
 
-def a_route(path: str, operation: str) -> Route[None, None]:
-    return Route(method="GET", path=path, operation=operation, handler=_nothing)
+def a_route(path: str, operation: str) -> Route:
+    return route("GET", path, operation, _nothing)
 
 
 def found(table: Table, path: str) -> tuple[str, Mapping[str, str]]:

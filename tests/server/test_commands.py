@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 from served import served
 
 from turnkeeper.model.notification import Notification
+from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.tools import load
 
@@ -107,3 +109,34 @@ async def test_a_command_for_a_subagent_is_run_in_a_child_session(tmp_path: Path
         assert (subtask["type"], subtask["prompt"], subtask["command"]) == ("subtask", "Look at README", name)
         assert handed_on["parts"][0]["state"]["metadata"]["sessionId"] == child["id"]
         assert go_on["parts"][0]["synthetic"] is True
+
+
+async def test_a_command_for_a_session_of_other_hosts_is_refused_and_admits_nothing(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        session = await server.session(label="gpu")
+        refused = await server.post(f"/session/{session}/command", {"command": "init", "arguments": ""}, 409)
+        assert "hosts with label 'gpu'" in refused["data"]["message"]
+        assert (await server.stage.tk.store.journal.view(session)).inbox == ()
+
+
+async def test_a_command_that_a_stopped_session_did_not_take_up_is_not_answered_with_something_else(
+    tmp_path: Path,
+) -> None:
+    gate, statuses = Gate(), []
+    provider = Scripted().says("half").waits(gate).then().says("two").forever()
+    async with served(tmp_path, provider, config={"command": COMMANDS}) as server:
+        session = await server.session()
+        await server.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": "one"}]}, 204)
+        await gate.wait_reached()
+
+        async def command() -> None:
+            body = {"command": "greet", "arguments": "Ada"}
+            statuses.append((await server.http.post(f"/session/{session}/command", json=body)).status_code)
+
+        async with anyio.create_task_group() as group, server.stage.tk.subscribe(session_id=session) as heard:
+            group.start_soon(command)
+            async for _ in heard:
+                if (await server.stage.tk.store.journal.view(session)).inbox:
+                    break
+            await server.post(f"/session/{session}/abort", {})
+        assert statuses == [409]

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import openapi, routes, serving
-from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.route import Route
 from turnkeeper.server.service import ServerOptions, Service
 from turnkeeper.testing.harness import StageOptions as Staging
 from turnkeeper.testing.harness import stage
@@ -52,7 +52,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def send_anything(route: AnyRoute, url: str, examples: int) -> None:
+def send_anything(route: Route, url: str, examples: int) -> None:
     """Send requests that schemathesis makes up for a route, half of them about a session that is there."""
     operation = DOCUMENT[route.path.replace("/*", "/{path}")][route.method]
 
@@ -74,11 +74,11 @@ def send_anything(route: AnyRoute, url: str, examples: int) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda one: one.operation)
-def test_whatever_is_sent_no_answer_is_a_defect(route: AnyRoute, url: str) -> None:
+def test_whatever_is_sent_no_answer_is_a_defect(route: Route, url: str) -> None:
     send_anything(route, url, EXAMPLES)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("route", ROUTES, ids=lambda one: one.operation)
-def test_however_much_is_sent_no_answer_is_a_defect(route: AnyRoute, url: str) -> None:
+def test_however_much_is_sent_no_answer_is_a_defect(route: Route, url: str) -> None:
     send_anything(route, url, EXAMPLES_SOAK)

@@ -15,7 +15,7 @@ from served import Served, served
 from turnkeeper.model import event as e
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import routes
-from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.route import Route
 from turnkeeper.testing.builders import a_text, a_user
 
 ROUTES = [one for one in routes.load() if one.operation != "v2.session.wait"]
@@ -166,7 +166,7 @@ async def a_server(directory: Path) -> AsyncIterator[tuple[Served, str]]:
         yield server, session
 
 
-async def send(server: Served, route: AnyRoute, address: str, **given: Any) -> None:
+async def send(server: Served, route: Route, address: str, **given: Any) -> None:
     """Send a request; its answer is no defect, and a refusal has the shape of its generation."""
     answer = await server.http.request(route.method, address, **given)
     said = f"{route.method} {address[:200]} {str(given)[:200]}: {answer.status_code} {answer.text[:300]}"
@@ -181,7 +181,7 @@ async def send(server: Served, route: AnyRoute, address: str, **given: Any) -> N
             assert body.get("message") or body["data"]["message"], said
 
 
-def filled(route: AnyRoute, session: str) -> str:
+def filled(route: Route, session: str) -> str:
     """The path of a route, about things that are there where there are any."""
     names = {"sessionID": session, "messageID": "msg_1", "partID": "prt_1", "projectID": "global"}
     names |= {
@@ -201,7 +201,7 @@ TAKING = [one for one in ROUTES if one.body is not type(None)]
 
 
 @pytest.mark.parametrize("route", NAMED, ids=lambda one: one.operation)
-async def test_whatever_stands_in_a_path_is_refused_in_its_shape(tmp_path: Path, route: AnyRoute) -> None:
+async def test_whatever_stands_in_a_path_is_refused_in_its_shape(tmp_path: Path, route: Route) -> None:
     async with a_server(tmp_path) as (server, session):
         body = BODIES.get(route.operation)
         for segment in [one for one in route.path.split("/") if one.startswith("{")]:
@@ -215,7 +215,7 @@ async def test_whatever_stands_in_a_path_is_refused_in_its_shape(tmp_path: Path,
 
 
 @pytest.mark.parametrize("route", ASKED, ids=lambda one: one.operation)
-async def test_whatever_stands_in_a_query_is_refused_in_its_shape(tmp_path: Path, route: AnyRoute) -> None:
+async def test_whatever_stands_in_a_query_is_refused_in_its_shape(tmp_path: Path, route: Route) -> None:
     names = ["directory", "location[directory]", "workspace"]
     if route.query is not type(None):
         names += [one.encode_name for one in msgspec.structs.fields(route.query)]
@@ -231,7 +231,7 @@ async def test_whatever_stands_in_a_query_is_refused_in_its_shape(tmp_path: Path
 
 
 @pytest.mark.parametrize("route", TAKING, ids=lambda one: one.operation)
-async def test_whatever_stands_in_a_body_is_refused_in_its_shape(tmp_path: Path, route: AnyRoute) -> None:
+async def test_whatever_stands_in_a_body_is_refused_in_its_shape(tmp_path: Path, route: Route) -> None:
     async with a_server(tmp_path) as (server, session):
         address, body = filled(route, session), BODIES[route.operation]
         if route.operation == "part.update":

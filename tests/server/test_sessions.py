@@ -94,6 +94,10 @@ async def test_the_list_is_narrowed_by_directory_roots_search_start_and_limit(tm
         assert await listed(search="APPLES") == [first]
         assert await listed(start=elsewhere["time"]["updated"] + 1) == []
         assert await listed(limit=1) == [elsewhere["id"]]
+        assert await listed(path=elsewhere["path"], limit=1) == [elsewhere["id"]]
+        for order in ("asc", "desc"):
+            query = {"project": elsewhere["projectID"], "subpath": elsewhere["path"], "order": order}
+            assert [one["id"] for one in (await server.get("/api/session", params=query))["data"]] == [elsewhere["id"]]
 
 
 async def test_a_directory_is_named_by_the_query_else_by_the_header_else_it_is_the_servers(tmp_path: Path) -> None:

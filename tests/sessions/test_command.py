@@ -1,7 +1,7 @@
 """Commands become prompts: what is stored, what may run, and that a refusal leaves nothing behind."""
 
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.refusal import Conflict, Forbidden, Invalid, NotFound
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.permission import reject_all
+from turnkeeper.store.engine import Key, StoreUnavailable
+from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.testing.harness import Stage, StageOptions, stage
 
 SERVER = Path(__file__).parents[1] / "support/language_server.py"
@@ -314,3 +316,29 @@ async def test_symbols_are_found_by_the_language_server_of_the_directory(tmp_pat
     texts = [part.text for parts in waiting for part in parts if isinstance(part, TextPart)]
     assert [one.count("2: DEF run\n3: body\n") for one in texts] == [0, 0, 1, 0, 0, 1, 0, 1]
     assert not any("4: rest" in one for one in texts)
+
+
+class AwayAtTheEnd(MemoryEngine):
+    """A store that cannot be read from the moment on that a session rests."""
+
+    is_away = False
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        if self.is_away and any(key[0] == "session" for key in keys):
+            raise StoreUnavailable("the network is cut")
+        return await super().get(keys)
+
+
+async def test_a_store_that_is_away_when_a_command_was_executed_ends_no_other_session(tmp_path: Path) -> None:
+    engine = AwayAtTheEnd()
+    options = StageOptions(config={"command": {"greet": {"template": "Greet $1"}}})
+    async with stage(engine, tmp_path, Scripted().says("Hello.").forever(), options) as on:
+        first, second = await on.session(), await on.session()
+        async with on.tk.subscribe() as heard:
+            await on.tk.command(first, "greet", "Ada")
+            async for one in heard:
+                engine.is_away = engine.is_away or one.type == "session.idle"
+                if one.type == "command.executed":
+                    break
+        engine.is_away = False
+        assert (await on.tk.ask("hello", session=second)).text == "Hello."

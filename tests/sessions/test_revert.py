@@ -397,7 +397,7 @@ async def test_a_revert_that_cannot_be_finished_is_refused_in_words_until_it_can
     settings.write_text(on.replace('"snapshot":true', '"snapshot":false'))
     with pytest.raises(Conflict, match="was cut off, and cannot be finished now"):
         await stage.ask(SESSION, "Go on")
-    await stage.tk.runtime.recover()
+    await stage.tk.runtime.failover.recover()
     assert files(stage) == half
     settings.write_text(on)
     await stage.ask(SESSION, "Go on")
@@ -533,7 +533,7 @@ async def test_what_a_turn_changed_whose_process_was_killed_stays_and_the_undo_s
     )
     work(stage.directory)
     (stage.directory / "mine").write_text("written after the kill\n")
-    await stage.tk.runtime.recover()
+    await stage.tk.runtime.failover.recover()
     found = files(stage)
     planned = await stage.tk.undo(SESSION, dry_run=True)
     done = await stage.tk.undo(SESSION)

@@ -3,11 +3,12 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import anyio
 import pytest
 
 from turnkeeper.core import entry
 from turnkeeper.core.entry import Damaged
-from turnkeeper.core.limits import BLOB_CHARS_MIN
+from turnkeeper.core.limits import BLOB_CHARS_MIN, VIEWS_CACHED_MAX
 from turnkeeper.core.projector import project
 from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
@@ -21,6 +22,7 @@ from turnkeeper.store.journal import Journal
 from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_text, a_turn, a_user
 
 OWN = "ses_own"
+DEADLINE_S = 20
 USAGE = e.UsageRecorded(purpose="turn", provider_id="acme", model_id="large", tokens=SOME_TOKENS, cost=1)
 
 
@@ -284,3 +286,34 @@ async def test_an_append_that_is_durable_never_fails_because_its_notifications_c
     await journal.append(OWN, marked)
     assert await engine.length(OWN) == 4
     assert heard
+
+
+async def test_a_tail_that_waits_is_woken_by_an_append_however_many_sessions_were_read_meanwhile() -> None:
+    journal, _ = a_journal(MemoryEngine())
+    await journal.create(a_session(OWN))
+    tail = journal.tail(OWN, after=1, poll_s=3600)
+    with anyio.fail_after(DEADLINE_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(read_other_sessions_and_append, journal)
+            assert (await anext(tail)).seq == 2
+    await tail.aclose()
+
+
+async def read_other_sessions_and_append(journal: Journal) -> None:
+    await anyio.wait_all_tasks_blocked()
+    for number in range(VIEWS_CACHED_MAX + 1):
+        with pytest.raises(NotFound):
+            await journal.view(f"ses_{number}")
+    await journal.append(OWN, e.SessionTouched())
+
+
+async def test_a_session_whose_tail_has_ended_may_be_forgotten() -> None:
+    journal, _ = a_journal(MemoryEngine())
+    await journal.create(a_session(OWN))
+    async with anyio.create_task_group() as group:
+        group.start_soon(anext, journal.tail(OWN, after=1, poll_s=3600))
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    for number in range(VIEWS_CACHED_MAX + 1):
+        journal.cache.slot(f"ses_{number}")
+    assert journal.cache.view(OWN) is None

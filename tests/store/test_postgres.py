@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Collection
@@ -288,6 +289,25 @@ async def test_a_listener_whose_connection_is_lost_listens_again_and_says_to_loo
         assert await told.get() is None
         await two.append("ses_1", 0, [b"x"])
         assert await told.get() == ["ses_1"]
+    await one.aclose()
+    await two.aclose()
+
+
+async def test_the_writes_of_other_processes_are_told_also_to_a_process_with_many_open_files(url: str) -> None:
+    one, two = await open_engine(url), await open_engine(url)
+    assert isinstance(one, Watched)
+    told: asyncio.Queue[Collection[str] | None] = asyncio.Queue()
+    # Sockets that are opened behind these have numbers that ``select`` does not take.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    one.watch(told.put_nowait)
+    with anyio.fail_after(DEADLINE_S):
+        assert await told.get() is None
+        await two.append("ses_1", 0, [b"x"])
+        assert await told.get() == ["ses_1"]
+    for handle in opened:
+        os.close(handle)
     await one.aclose()
     await two.aclose()
 

@@ -13,7 +13,7 @@ from stores import store_url
 from turnkeeper.model.notification import Delta
 from turnkeeper.store.engine import Messenger
 from turnkeeper.store.engines import open_engine
-from turnkeeper.store.engines.postgres import PostgresEngine, live
+from turnkeeper.store.engines.postgres import PostgresEngine, live, notify
 from turnkeeper.store.engines.postgres.address import parse
 from turnkeeper.store.fanout import _messages, _read
 
@@ -129,7 +129,7 @@ async def test_payloads_are_below_the_limit_of_postgres(url: str) -> None:
         assert two.send(sent) == 0
         await heard.wait(sent[-1])
         assert heard.messages[-len(sent) :] == sent
-    packed = list(live.payloads("w" * 32, [*sent, "short", "short"]))
+    packed = list(notify.packed("w" * 32, [*sent, "short", "short"]))
     assert [len(one.encode()) < 8000 for one in packed] == [True] * (len(sent) + 1)
 
 

@@ -239,6 +239,26 @@ async def test_commits_behind_damage_in_the_write_ahead_log_are_reported(
     assert copies_of_damaged_logs(path) == []
 
 
+async def test_commits_behind_damage_are_reported_also_if_the_store_is_named_by_a_link(tmp_path: Path) -> None:
+    file, wal = await copies_of_a_store_in_use(tmp_path / "whole")
+    path, link = tmp_path / "store", tmp_path / "elsewhere/link"
+    path.write_bytes(file)
+    damaged = bytearray(wal)
+    damaged[60] ^= 4
+    path.with_name("store-wal").write_bytes(damaged)
+    link.parent.mkdir()
+    link.symlink_to(path)
+    engine = await open_sqlite(link)
+    await engine.put({("a",): b"1"})
+    [copy] = copies_of_damaged_logs(path)
+    facts = await engine.inspect()
+    assert isinstance(facts["problems"], list)
+    assert [str(copy) in problem for problem in facts["problems"]] == [True]
+    assert facts["bytes"] == sum(path.with_name(f"store{end}").stat().st_size for end in ("", "-wal", "-shm"))
+    assert set(engine.places) >= {path, path.with_name("store-wal")}
+    await engine.aclose()
+
+
 @pytest.mark.parametrize("left", [20, 24, 500], ids=lambda left: f"{left} bytes")
 async def test_a_commit_whose_writing_was_cut_off_is_not_reported(tmp_path: Path, left: int) -> None:
     file, wal = await copies_of_a_store_in_use(tmp_path / "whole")

@@ -221,6 +221,17 @@ class Tab:
                 given["text"] = text
             self.call("Input.dispatchKeyEvent", **given)
 
+    def drop(self, selector: str, *paths: Path) -> None:
+        """Drop files or folders of the disk on the middle of an element."""
+        self.until(f"Boolean(document.querySelector({json.dumps(selector)}))", selector)
+        x, y = self.run(
+            f"(box => [box.left + box.width / 2, box.top + box.height / 2])"
+            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+        )
+        data = {"items": [], "files": [str(one) for one in paths], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.call("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
+
     def wheel(self, delta: int) -> None:
         """Turn the wheel over the middle of the page."""
         self.call("Input.dispatchMouseEvent", type="mouseWheel", x=500, y=400, deltaX=0, deltaY=delta)

@@ -255,7 +255,7 @@ class Host:
         with self.scope:
             async with anyio.create_task_group() as group:
                 failover = self._build(group)
-                group.start_soon(failover.watch, group)
+                group.start_soon(failover.watch)
         self.ended.set()
 
     def _build(self, group: anyio.abc.TaskGroup) -> Failover:
@@ -313,7 +313,7 @@ class Host:
         )
         self.coordinator = coordinator
         families = Families(store, coordinator, releases, children, cast("Jobs", None), lease_keeper.owner, set())
-        return Failover(taking_over, coordinator, families, children, StoredWakes(link, mint))
+        return Failover(taking_over, coordinator, families, children, StoredWakes(link, mint), group)
 
     async def _sleep(self, seconds: float) -> None:
         await pass_time(seconds / self._rate)

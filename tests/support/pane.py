@@ -92,9 +92,13 @@ def pane(
         start = ["new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), "-c", str(cwd)]
         given = [word for name, value in environ.items() for word in ("-e", f"{name}={value}")]
         shown.tmux(*start, *given, *command)
+        ended = os.pidfd_open(int(shown.tmux("list-panes", "-F", "#{pane_pid}")))
         try:
             shown.tmux("pipe-pane", f"exec cat > {pipe}")
             yield shown
         finally:
             shown.tmux("kill-server")
+            # What is told to end may still write, for example into a folder that is removed next.
+            assert select.select([ended], [], [], DEADLINE_S)[0], "the program did not end with its terminal"
+            os.close(ended)
             os.close(drawn)

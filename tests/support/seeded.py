@@ -37,6 +37,7 @@ HOSTILE = (
     "\n" * 400_000 + "end",
     "[https://good.example](https://evil.example/login)",
     "https://xn--pple-43d.com",
+    "a" + "\u0301" * 50_000,
 )
 
 

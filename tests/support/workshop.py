@@ -74,15 +74,17 @@ class Shop(NamedTuple):
         return listed
 
     @contextmanager
-    def terminal(self, *words: str, env: Mapping[str, str] | None = None, columns: int = 100) -> Iterator["Seat"]:
-        """The program on a terminal of its own."""
+    def terminal(
+        self, *words: str, env: Mapping[str, str] | None = None, columns: int = 100, piped: bool = False
+    ) -> Iterator["Seat"]:
+        """The program on a terminal of its own; its answer goes there, too, or is ``piped``."""
         ours, its = pty.openpty()
         started = subprocess.Popen(
             command(*words),
             env={**self.environ(), **(env or {}), "COLUMNS": str(columns), "LINES": "40"},
             cwd=self.project,
             stdin=its,
-            stdout=its,
+            stdout=subprocess.PIPE if piped else its,
             stderr=its,
             start_new_session=True,
         )
@@ -92,6 +94,8 @@ class Shop(NamedTuple):
         finally:
             started.kill()
             started.wait()
+            if started.stdout is not None:
+                started.stdout.close()
             os.close(ours)
 
 

@@ -268,6 +268,12 @@ def told(command: str) -> Told:
         ("rm $D/y; D=x", Told(["rm $D/y", "D=x"], ["rm *", "D=x"], [], ["$D/y"])),
         ("read D; rm $D", Told(["read D", "rm $D"], ["read *", "rm *"], [], ["$D"])),
         ("cat {a,../b}/c", Told(["cat {a,../b}/c"], ["cat *"], ["<a/c", "<../b/c"])),
+        ('cat $"../y"', Told(['cat $"../y"'], ["cat *"], ["<../y"])),
+        ('ls >$"../y" 2>&-', Told(['ls >$"../y" 2>&-'], ["ls *"], [">../y"])),
+        ("cp a{,.bak}", Told(["cp a{,.bak}"], ["cp *"], ["<a", ">a.bak"])),
+        ("rm .gi{t..t}/x{8..10}", Told(["rm .gi{t..t}/x{8..10}"], ["rm *"], [">.git/x8", ">.git/x9", ">.git/x10"])),
+        ("rm x{1..99}", Told(["rm x{1..99}"], ["rm *"], [">x"])),
+        ("r{m,} ../y", Told(["r{m,} ../y", "rm r ../y"], ["r{m,} ../y", "rm *"], [">r", ">../y"])),
         ("while :; do cd ..; done", Told([":"], [": *"], [], [".."])),
     ],
 )
@@ -281,11 +287,50 @@ def rules(*pairs: tuple[str, Action]) -> tuple[Rule, ...]:
     return tuple(Rule(permission="bash", pattern=pattern, action=action) for pattern, action in pairs)
 
 
-@pytest.mark.parametrize("command", ["git status; case x in x) rm y;; esac", "git log 'x; rm y", "git f() { rm y; }"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git status; case x in x) rm y;; esac",
+        "git log 'x; rm y",
+        "git f() { rm y; }",
+        "git log >f $ \nrm y",
+        "git log; export $ \nrm y",
+    ],
+)
 def test_what_is_not_understood_is_not_let_through_by_its_first_word(command: str) -> None:
     asked = command_ask(command)
     assert isinstance(decide(rules(("*", "ask"), ("git *", "allow")), "bash", asked.patterns), Ask)
     assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "r{m,} y",
+        "env {,rm} y",
+        "env {rm,y}",
+        "timeout -k 5 10 {rm,-f,y}",
+        "find . -exec {rm,-f} {} +",
+        "sh {-c,'rm y'}",
+        "sh -{e,c} 'rm y'",
+        "r{m..m} y",
+        "rm$x y",
+        '$"rm" y',
+        "${x}'rm' y",
+        "$(true)rm y",
+    ],
+)
+def test_no_command_hides_in_braces_or_beside_what_is_empty(command: str) -> None:
+    asked = command_ask(command)
+    assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["{,rm} y", "{fd}>f rm y", "nice {fd}<<E rm y\nE", "{ba,}sh -c 'rm y'", "sh {-c,'rm y'" + ",x" * 99 + "}"],
+)
+def test_braces_that_are_not_understood_are_asked_about_as_they_are_written(command: str) -> None:
+    assert command_ask(command).computed == (command,)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +339,7 @@ def test_what_is_not_understood_is_not_let_through_by_its_first_word(command: st
         ("a0=x;" + "".join(f"a{n + 1}=$a{n}$a{n};" for n in range(40)) + "cat $a40", "$a40"),
         ("a0=x;" + "".join(f"a{n + 1}=$a{n};" for n in range(1000)) + "cat $a1000", "$a1000"),
         ("cat " + "{" * 5000, "{" * 5000),
-        ("cat " + "{a,b}" * 2000, "{a,b}" * 2000),
+        ("cat " + "{a,b}" * 2000, "cat " + "{a,b}" * 2000),
         ("env " * 1000 + "ls", ("env " * 1000 + "ls")),
         ("poetry run " * 500 + "ls", "poetry run " * 500 + "ls"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECTOR = "core/projector.py"
-READERS = ("store/documents.py", "core/history.py", "core/notify.py", "server/v2/event.py")
+READERS = ("store/document_writes.py", "core/history.py", "core/notify.py", "server/v2/event.py")
 
 
 def widen(file: Path, union: str, last: str, declared: str) -> None:

@@ -127,6 +127,25 @@ def mute(word: str) -> str:
     return word
 
 
+class Branch(Struct):
+    below: "list[Branch]"
+
+
+def endless(root: Branch) -> str:
+    """Has a type that holds itself."""
+    return ""
+
+
+@tool
+def choosy(any_of: str, title: str) -> str:
+    """Has parameters that are named as keywords of a schema."""
+    return any_of
+
+
+def test_a_parameter_may_have_the_name_of_a_keyword() -> None:
+    assert choosy.definition().schema["properties"] == {"anyOf": {"type": "string"}, "title": {"type": "string"}}
+
+
 def odd(word: Path | int | str | bytes) -> str:
     """Has a type that JSON cannot tell from another."""
     return ""
@@ -139,6 +158,7 @@ def odd(word: Path | int | str | bytes) -> str:
         (untyped, "needs a type"),
         (mute, "has no docstring"),
         (odd, "cannot be described"),
+        (endless, "a type holds itself"),
     ],
 )
 def test_a_function_that_cannot_be_a_tool_is_refused(function: object, words: str) -> None:

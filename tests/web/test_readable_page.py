@@ -119,3 +119,16 @@ def test_what_the_model_sees_stands_next_to_what_the_log_holds(tab: Tab, served:
     tab.until(f"JSON.stringify({rows}).includes('All read.')")
     tab.click(".compare button", "Recall")
     tab.shows("exactly as they were recorded")
+
+
+def test_a_dialog_takes_what_is_typed_after_its_key(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[text A gust.]]")
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "A gust.")
+    has_focus = tab.run(
+        "(async () => { document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '/', bubbles: true}));"
+        " while (!document.querySelector('dialog')) await null;"
+        " return document.activeElement.type; })()"
+    )
+    assert has_focus == "search"

@@ -52,6 +52,9 @@ def test_nothing_in_a_transcript_runs_or_loads_or_freezes_the_page(hostile: tupl
         tab.run("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
         assert tab.run("window.canary ?? 0") == 0, HOSTILE[nth][:80]
         assert tab.run(f"[...document.querySelectorAll('.feed :is({FORBIDDEN})')].map(one => one.outerHTML)") == []
+        assert not tab.run(f"/\\p{{M}}{{101}}/u.test(document.querySelector('#m-msg_a{nth}').innerText)"), HOSTILE[nth][
+            :80
+        ]
     assert tab.run("document.title").startswith("<script>")
     tab.click("[role=tab]", "Context")
     tab.shows("What the model is shown")

@@ -8,6 +8,7 @@ import pytest
 from turnkeeper.model.config import SandboxConfig
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.config import LoadedSettings, load
+from turnkeeper.workspace.setting_files import CodeDirectory
 from turnkeeper.workspace.setting_references import FILE_BYTES_MAX
 from turnkeeper.workspace.settings_cache import SettingsCache
 
@@ -224,6 +225,18 @@ def test_a_settings_folder_that_appears_is_read_and_one_that_goes_is_forgotten(t
         (folder / "opencode.json").unlink()
         folder.rmdir()
     assert reader.load(tmp_path, tmp_path).config.model is None
+
+
+def test_a_look_finds_the_directories_of_settings_that_are_there_now(tmp_path: Path) -> None:
+    reader = SettingsCache({"HOME": str(tmp_path / "home")})
+    own, project = tmp_path / "home" / ".config" / "turnkeeper", tmp_path / ".turnkeeper"
+    assert reader.load(tmp_path, tmp_path).directories == ()
+    own.mkdir(parents=True)
+    assert reader.load(tmp_path, tmp_path).directories == (CodeDirectory(own, False),)
+    project.mkdir()
+    assert reader.load(tmp_path, tmp_path).directories == (CodeDirectory(own, False), CodeDirectory(project, True))
+    own.rmdir()
+    assert reader.load(tmp_path, tmp_path).directories == (CodeDirectory(project, True),)
 
 
 def test_settings_that_name_a_variable_or_a_file_are_read_each_time(tmp_path: Path) -> None:

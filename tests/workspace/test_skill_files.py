@@ -10,6 +10,7 @@ import pytest
 from turnkeeper.core.limits import SKILL_BYTES_MAX, SKILL_FILES_SHOWN, SKILL_FOLDERS_MAX
 from turnkeeper.model.config import Config, SkillsConfig
 from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.setting_files import code_directories
 from turnkeeper.workspace.skill_files import FoundSkills, beside
 from turnkeeper.workspace.skills import SkillLibrary
 from turnkeeper.workspace.trust import TrustedDirectories
@@ -36,7 +37,8 @@ class Project:
 
     async def find(self, *paths: str, **environ: str) -> FoundSkills:
         library = SkillLibrary({**self.environ, **environ}) if environ else self.library
-        return await library.skills(self.place, Config(skills=SkillsConfig(paths=paths)))
+        directories = code_directories(self.inner, self.top, {**self.environ, **environ})
+        return await library.skills(self.place, Config(skills=SkillsConfig(paths=paths)), directories)
 
     async def names(self, *paths: str, **environ: str) -> list[str]:
         return [one.name for one in (await self.find(*paths, **environ)).skills]
@@ -259,6 +261,7 @@ async def test_the_files_of_a_skill_are_named_up_to_a_number(project: Project) -
 async def test_without_a_repository_only_the_directory_is_searched(tmp_path: Path) -> None:
     put(tmp_path / ".turnkeeper/skills/a")
     put(tmp_path / "in/.turnkeeper/skills/a", "reef")
-    library = SkillLibrary({"HOME": str(tmp_path / "home")})
-    found = await library.skills(await identify(tmp_path / "in"), Config())
+    environ, place = {"HOME": str(tmp_path / "home")}, await identify(tmp_path / "in")
+    directories = code_directories(place.directory, place.worktree, environ)
+    found = await SkillLibrary(environ).skills(place, Config(), directories)
     assert ([one.name for one in found.skills], found.problems) == (["reef"], ())

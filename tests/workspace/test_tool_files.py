@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.tools.custom_files import CustomTools
-from turnkeeper.workspace.config import code_directories
+from turnkeeper.workspace.setting_files import code_directories
 from turnkeeper.workspace.tool_files import ToolTrust
 from turnkeeper.workspace.trust import TrustedDirectories
 
@@ -40,7 +40,7 @@ def trust(environ: dict[str, str], project: Path, *tools: Path) -> None:
 
 
 async def loaded(custom: CustomTools, environ: dict[str, str], project: Path) -> tuple[list[str], list[str]]:
-    found = await custom.load(code_directories(project, project, environ))
+    found = await custom.load([one.path for one in code_directories(project, project, environ)])
     return sorted(tool.name for tool in found.tools), [file.stem for file in found.untrusted]
 
 

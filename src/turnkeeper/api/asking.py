@@ -182,7 +182,7 @@ class Asking(Running):
         """
         from turnkeeper.sessions import session_state
 
-        rules = self.runtime.rules if self.group is not None else None
+        rules = self.runtime.directories.rules if self.group is not None else None
         return await session_state.state(self.store, session_id, messages=messages, rules=rules)
 
     def _question(

@@ -9,7 +9,8 @@ from turnkeeper.core.arguments import checked
 from turnkeeper.model.message import ModelName, model_choice
 
 if TYPE_CHECKING:
-    from turnkeeper.model.command import Command, CommandCall
+    from turnkeeper.model.command import Command
+    from turnkeeper.model.notification import Notification
     from turnkeeper.model.prompt import FileInput, Receipt
 
 
@@ -62,24 +63,17 @@ class Commanding(Running):
         )
         if resume:
             await self.runtime.lease_keeper.host.check_prompt(session_id)
+        # Read before it is run: in a task of the runtime, a store that is away would end all sessions.
+        session = await self.get(session_id)
         receipt = await command.send(self.store, self.runtime, session_id, call)
+        executed = command.executed(session, call, receipt.message_id)
         if resume:
             await self.runtime.request(session_id)
-            self.runtime.group.start_soon(self._tell_executed, call, receipt)
+            self.runtime.group.start_soon(self._publish_at_rest, executed)
         else:
-            await self._publish_executed(call, receipt)
+            self._bus.publish(executed)
         return receipt
 
-    async def _tell_executed(self, call: "CommandCall", receipt: "Receipt") -> None:
-        await self.runtime.wait(receipt.session_id)
-        await self._publish_executed(call, receipt)
-
-    async def _publish_executed(self, call: "CommandCall", receipt: "Receipt") -> None:
-        from turnkeeper.model.refusal import NotFound
-        from turnkeeper.sessions import command
-
-        try:
-            session = await self.get(receipt.session_id)
-        except NotFound:  # Removed meanwhile.
-            return
-        self._bus.publish(command.executed(session, call, receipt.message_id))
+    async def _publish_at_rest(self, executed: "Notification") -> None:
+        await self.runtime.wait(executed.session_id)
+        self._bus.publish(executed)

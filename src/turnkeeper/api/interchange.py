@@ -1,11 +1,11 @@
 """Interchange: export, import and examination of a store."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turnkeeper.api.records import Records
+from turnkeeper.api.running import Running
 from turnkeeper.core.arguments import checked
 
 if TYPE_CHECKING:
@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 
 
 @checked
-class Interchange(Records):
+class Interchange(Running):
     """The methods for whole sessions. Imports are inside of them, because most programs neither export nor examine."""
-
-    @property
-    def _environ(self) -> Mapping[str, str]:
-        raise NotImplementedError
 
     def export(
         self,

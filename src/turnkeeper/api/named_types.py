@@ -1,176 +1,96 @@
 """Types that signatures and fields of the public interface name, besides those that most programs need."""
 
-from turnkeeper.bus import Listener, Subscription
-from turnkeeper.core.blame import WritingCall
-from turnkeeper.core.entry import Recorded
-from turnkeeper.core.labels import HostLabels
-from turnkeeper.core.lease import Terms
-from turnkeeper.core.recall import RecallHit, RecallPage
-from turnkeeper.core.sandbox import Confinement
-from turnkeeper.core.session_diff import ContextDiff, FieldDiff, MessageDiff, RulesDiff
-from turnkeeper.core.sharing import ShareSettings
-from turnkeeper.interop.export_all import ExportLayout
-from turnkeeper.interop.report import ImportReport, ProgressReport
-from turnkeeper.interop.shared_session import SharedSession
-from turnkeeper.interop.transcripts import ProgramName
-from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.cluster import ClusterReport
-from turnkeeper.model.ledger import LedgerRow
-from turnkeeper.model.mcp import McpInstructions
-from turnkeeper.model.message import JsonSchemaFormat, ModelName, TextFormat
-from turnkeeper.model.parts import (
-    AgentPart,
-    CompactionPart,
-    ForeignPart,
-    PatchPart,
-    RetryPart,
-    SnapshotPart,
-    StepFinishPart,
-    StepStartPart,
-    SubtaskPart,
-)
-from turnkeeper.model.parts.base import Mention, Span
-from turnkeeper.model.parts.file import FileSource, ResourceSource, SymbolSource
-from turnkeeper.model.parts.tool import RunningTime, SettledTime
-from turnkeeper.model.permission import Absence, PermissionAnswer
-from turnkeeper.model.redaction import RedactionReport
-from turnkeeper.model.request import ToolDefinition
-from turnkeeper.model.session import CacheTokens, SessionModel
-from turnkeeper.model.share import ShareLink
-from turnkeeper.model.skill import Skill
-from turnkeeper.model.status import Owner
-from turnkeeper.model.stream import (
-    File,
-    Finish,
-    FinishStep,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    Start,
-    StartStep,
-    StreamError,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCall,
-    ToolFailed,
-    ToolInputDelta,
-    ToolInputEnd,
-    ToolInputStart,
-    ToolResult,
-    Usage,
-    UsageCounted,
-)
-from turnkeeper.model.value import JsonObject
-from turnkeeper.plugins.plugin import Limits
-from turnkeeper.providers.endpoint import Endpoint
-from turnkeeper.registry import Registration
-from turnkeeper.run.leases import Pace
-from turnkeeper.run.recover import Failed, Left, Recovery
-from turnkeeper.run.summarise import Hooks
-from turnkeeper.sessions.context import ContextReport
-from turnkeeper.sessions.diagnosis import Diagnosis
-from turnkeeper.store.damaged import DamagedNames
-from turnkeeper.store.queries import SearchHit
-from turnkeeper.tools.delegation import Delegation
-from turnkeeper.tools.services import ToolServices
-from turnkeeper.tools.tool import AskPermission, AskQuestions, HandOver, Progress, Recall, Tool
-from turnkeeper.workspace.jobs import Jobs
-from turnkeeper.workspace.project import ProjectPlace
-
-__all__ = [
-    "Absence",
-    "AgentPart",
-    "AskPermission",
-    "AskQuestions",
-    "CacheTokens",
-    "ClusterReport",
-    "CompactionPart",
-    "Confinement",
-    "ContextDiff",
-    "ContextReport",
-    "DamagedNames",
-    "Delegation",
-    "Diagnosis",
-    "Endpoint",
-    "ExportLayout",
-    "Failed",
-    "FieldDiff",
-    "File",
-    "FileSource",
-    "Finish",
-    "FinishStep",
-    "ForeignPart",
-    "HandOver",
-    "Hooks",
-    "HostLabels",
-    "ImportReport",
-    "Jobs",
-    "JsonObject",
-    "JsonSchemaFormat",
-    "LedgerRow",
-    "Left",
-    "Limits",
-    "Listener",
-    "McpInstructions",
-    "Mention",
-    "MessageDiff",
-    "ModelInfo",
-    "ModelName",
-    "Owner",
-    "Pace",
-    "PatchPart",
-    "PermissionAnswer",
-    "ProgramName",
-    "Progress",
-    "ProgressReport",
-    "ProjectPlace",
-    "ReasoningDelta",
-    "ReasoningEnd",
-    "ReasoningStart",
-    "Recall",
-    "RecallHit",
-    "RecallPage",
-    "Recorded",
-    "Recovery",
-    "RedactionReport",
-    "Registration",
-    "ResourceSource",
-    "RetryPart",
-    "RulesDiff",
-    "RunningTime",
-    "SearchHit",
-    "SessionModel",
-    "SettledTime",
-    "ShareLink",
-    "ShareSettings",
-    "SharedSession",
-    "Skill",
-    "SnapshotPart",
-    "Span",
-    "Start",
-    "StartStep",
-    "StepFinishPart",
-    "StepStartPart",
-    "StreamError",
-    "Subscription",
-    "SubtaskPart",
-    "SymbolSource",
-    "Terms",
-    "TextDelta",
-    "TextEnd",
-    "TextFormat",
-    "TextStart",
-    "Tool",
-    "ToolCall",
-    "ToolDefinition",
-    "ToolFailed",
-    "ToolInputDelta",
-    "ToolInputEnd",
-    "ToolInputStart",
-    "ToolResult",
-    "ToolServices",
-    "Usage",
-    "UsageCounted",
-    "WritingCall",
-]
+from turnkeeper.bus import Listener as Listener
+from turnkeeper.bus import Subscription as Subscription
+from turnkeeper.core.blame import WritingCall as WritingCall
+from turnkeeper.core.entry import Recorded as Recorded
+from turnkeeper.core.labels import HostLabels as HostLabels
+from turnkeeper.core.lease import Terms as Terms
+from turnkeeper.core.recall import RecallHit as RecallHit
+from turnkeeper.core.recall import RecallPage as RecallPage
+from turnkeeper.core.sandbox import Confinement as Confinement
+from turnkeeper.core.session_diff import ContextDiff as ContextDiff
+from turnkeeper.core.session_diff import FieldDiff as FieldDiff
+from turnkeeper.core.session_diff import MessageDiff as MessageDiff
+from turnkeeper.core.session_diff import RulesDiff as RulesDiff
+from turnkeeper.core.sharing import ShareSettings as ShareSettings
+from turnkeeper.interop.export_all import ExportLayout as ExportLayout
+from turnkeeper.interop.report import ImportReport as ImportReport
+from turnkeeper.interop.report import ProgressReport as ProgressReport
+from turnkeeper.interop.shared_session import SharedSession as SharedSession
+from turnkeeper.interop.transcripts import ProgramName as ProgramName
+from turnkeeper.model.catalog import ModelInfo as ModelInfo
+from turnkeeper.model.cluster import ClusterReport as ClusterReport
+from turnkeeper.model.ledger import LedgerRow as LedgerRow
+from turnkeeper.model.mcp import McpInstructions as McpInstructions
+from turnkeeper.model.message import JsonSchemaFormat as JsonSchemaFormat
+from turnkeeper.model.message import ModelName as ModelName
+from turnkeeper.model.message import TextFormat as TextFormat
+from turnkeeper.model.parts import AgentPart as AgentPart
+from turnkeeper.model.parts import CompactionPart as CompactionPart
+from turnkeeper.model.parts import ForeignPart as ForeignPart
+from turnkeeper.model.parts import PatchPart as PatchPart
+from turnkeeper.model.parts import RetryPart as RetryPart
+from turnkeeper.model.parts import SnapshotPart as SnapshotPart
+from turnkeeper.model.parts import StepFinishPart as StepFinishPart
+from turnkeeper.model.parts import StepStartPart as StepStartPart
+from turnkeeper.model.parts import SubtaskPart as SubtaskPart
+from turnkeeper.model.parts.base import Mention as Mention
+from turnkeeper.model.parts.base import Span as Span
+from turnkeeper.model.parts.file import FileSource as FileSource
+from turnkeeper.model.parts.file import ResourceSource as ResourceSource
+from turnkeeper.model.parts.file import SymbolSource as SymbolSource
+from turnkeeper.model.parts.tool import RunningTime as RunningTime
+from turnkeeper.model.parts.tool import SettledTime as SettledTime
+from turnkeeper.model.permission import Absence as Absence
+from turnkeeper.model.permission import PermissionAnswer as PermissionAnswer
+from turnkeeper.model.redaction import RedactionReport as RedactionReport
+from turnkeeper.model.request import ToolDefinition as ToolDefinition
+from turnkeeper.model.session import CacheTokens as CacheTokens
+from turnkeeper.model.session import SessionModel as SessionModel
+from turnkeeper.model.share import ShareLink as ShareLink
+from turnkeeper.model.skill import Skill as Skill
+from turnkeeper.model.status import Owner as Owner
+from turnkeeper.model.stream import File as File
+from turnkeeper.model.stream import Finish as Finish
+from turnkeeper.model.stream import FinishStep as FinishStep
+from turnkeeper.model.stream import ReasoningDelta as ReasoningDelta
+from turnkeeper.model.stream import ReasoningEnd as ReasoningEnd
+from turnkeeper.model.stream import ReasoningStart as ReasoningStart
+from turnkeeper.model.stream import Start as Start
+from turnkeeper.model.stream import StartStep as StartStep
+from turnkeeper.model.stream import StreamError as StreamError
+from turnkeeper.model.stream import TextDelta as TextDelta
+from turnkeeper.model.stream import TextEnd as TextEnd
+from turnkeeper.model.stream import TextStart as TextStart
+from turnkeeper.model.stream import ToolCall as ToolCall
+from turnkeeper.model.stream import ToolFailed as ToolFailed
+from turnkeeper.model.stream import ToolInputDelta as ToolInputDelta
+from turnkeeper.model.stream import ToolInputEnd as ToolInputEnd
+from turnkeeper.model.stream import ToolInputStart as ToolInputStart
+from turnkeeper.model.stream import ToolResult as ToolResult
+from turnkeeper.model.stream import Usage as Usage
+from turnkeeper.model.stream import UsageCounted as UsageCounted
+from turnkeeper.model.value import JsonObject as JsonObject
+from turnkeeper.plugins.plugin import Limits as Limits
+from turnkeeper.providers.endpoint import Endpoint as Endpoint
+from turnkeeper.registry import Registration as Registration
+from turnkeeper.run.leases import Pace as Pace
+from turnkeeper.run.recover import Failed as Failed
+from turnkeeper.run.recover import Left as Left
+from turnkeeper.run.recover import Recovery as Recovery
+from turnkeeper.run.summarise import Hooks as Hooks
+from turnkeeper.sessions.context import ContextReport as ContextReport
+from turnkeeper.sessions.diagnosis import Diagnosis as Diagnosis
+from turnkeeper.store.damaged import DamagedNames as DamagedNames
+from turnkeeper.store.queries import SearchHit as SearchHit
+from turnkeeper.tools.delegation import Delegation as Delegation
+from turnkeeper.tools.services import ToolServices as ToolServices
+from turnkeeper.tools.tool import AskPermission as AskPermission
+from turnkeeper.tools.tool import AskQuestions as AskQuestions
+from turnkeeper.tools.tool import HandOver as HandOver
+from turnkeeper.tools.tool import Progress as Progress
+from turnkeeper.tools.tool import Recall as Recall
+from turnkeeper.tools.tool import Tool as Tool
+from turnkeeper.workspace.jobs import Jobs as Jobs
+from turnkeeper.workspace.project import ProjectPlace as ProjectPlace

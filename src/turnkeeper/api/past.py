@@ -1,10 +1,9 @@
 """Past: what sessions were and did: earlier states, changes of files, and who wrote a line."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turnkeeper.api.records import Records
+from turnkeeper.api.running import Running
 from turnkeeper.core.arguments import checked
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
@@ -19,12 +18,8 @@ if TYPE_CHECKING:
 
 
 @checked
-class Past(Records):
+class Past(Running):
     """The methods that look back. Imports are inside of them, because most programs do not."""
-
-    @property
-    def _environ(self) -> Mapping[str, str]:
-        raise NotImplementedError
 
     async def at(self, session_id: str, seq: int) -> "PastSession":
         """A session as it was after event ``seq``: ``await (await tk.at(session_id, 12)).messages()``."""

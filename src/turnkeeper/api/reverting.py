@@ -1,24 +1,15 @@
 """Reverting: undo and redo what sessions did to their history and to files."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from turnkeeper.api.records import Records
+from turnkeeper.api.running import Running
 from turnkeeper.core.arguments import checked
 from turnkeeper.model.restore import Reverted
 
-if TYPE_CHECKING:
-    from turnkeeper.run.runtime import Runtime
-
 
 @checked
-class Reverting(Records):
+class Reverting(Running):
     """The methods for reverts. Imports are inside of them, because programs that only read should start fast."""
-
-    @property
-    def runtime(self) -> "Runtime":
-        """The runtime of this process."""
-        raise NotImplementedError
 
     async def revert(
         self, session_id: str, message_id: str, *, part_id: str | None = None, dry_run: bool = False

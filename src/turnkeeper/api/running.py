@@ -252,18 +252,18 @@ class Running(Records):
 
         Those that could not be closed are added to ``failed``, a dict, with the reasons.
         """
-        return await self.runtime.recover(policy, ask=ask, failed=failed)
+        return await self.runtime.failover.recover(policy, ask=ask, failed=failed)
 
     async def take_over(self) -> "Sequence[Left]":
         """Close the turns that dead processes left open: the first half of ``recover``."""
         if not await self.store.engine.scan(("busy",), limit=1):
             return ()  # No turn is open, so the runtime need not be imported.
-        return await self.runtime.take_over()
+        return await self.runtime.failover.take_over()
 
     async def resume_taken_over(self, left: "Sequence[Left]") -> None:
         """Run the sessions that were taken over: the second half of ``recover``. What stops one of them is logged."""
         if left:
-            await self.runtime.resume_taken_over(left)
+            await self.runtime.failover.resume_apart(left)
 
     async def cluster(self) -> "ClusterReport":
         """The processes that share the store, the sessions they run, and what waits for a worker."""
@@ -289,7 +289,7 @@ class Running(Records):
 
     async def watch_leases(self) -> None:
         """Take over the sessions of processes that die or fall silent, and run them on. Never ends."""
-        await self.runtime.watch_leases()
+        await self.runtime.failover.watch()
 
     async def remove(self, session_id: str) -> Sequence[Session]:
         """Remove a session and its descendants with all their data; the removed sessions, children first.
@@ -313,18 +313,15 @@ class Running(Records):
 
     async def _end_remote_shares(self, session_id: str) -> None:
         """Remove the links to a session and its descendants from other hosts. Raises Invalid if a host does not."""
-        shared = set(await self.store.queries.remote_shares())
-        for one in (
-            (session_id, *(child.id for child in await self.children(session_id, recursive=True))) if shared else ()
-        ):
-            if one in shared:
-                await self._end_remote(one)
+        if shared := set(await self.store.queries.remote_shares()):
+            below = await self.children(session_id, recursive=True)
+            for one in (session_id, *(child.id for child in below)):
+                if one in shared:
+                    await self._end_remote(one)
 
     @cached_property
     def remote_shares(self) -> "RemoteShares":
         """The sessions of this store that are shared on other hosts."""
-        import anyio
-
         from turnkeeper.interop.remote_share import RemoteShares
 
         return RemoteShares(self.store, self._environ, anyio.sleep)

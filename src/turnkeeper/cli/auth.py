@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.models import local_catalog, local_settings
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, interruptible, note, typed_line
+from turnkeeper.cli.output import answer, answer_items, interruptible, note, says_yes, typed_line
 from turnkeeper.cli.screen import Column, Screen, harmless, table
 from turnkeeper.core import flags
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -96,7 +96,7 @@ async def login(
     if found.is_foreign and not unchecked:
         if not is_asked:
             raise Invalid(f"{found.doubts[0]} Nothing was stored; --unchecked stores it nevertheless")
-        if not provider_picker.confirmed("Store it nevertheless?"):
+        if not says_yes("Store it nevertheless?"):
             raise Invalid("nothing was stored")
     file = auth.file(options.environ)
     file.write(known.id, auth.ApiKey(key=found.key))

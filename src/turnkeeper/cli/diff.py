@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnkeeper.client import Client
     from turnkeeper.model.file_change import FileChange
 
+SEQ_DIGITS_MAX = 18
 Moment = Annotated[str | None, Parameter(metavar="ID|SEQ")]
 
 
@@ -150,4 +151,5 @@ async def _served(tk: "Turnkeeper | Client", session_id: str, message_id: str | 
 async def _moment(tk: "Turnkeeper", session_id: str, given: str | None) -> int | str | None:
     if given is None:
         return None
-    return int(given) if given.isdecimal() else await names.message(tk, session_id, given)
+    is_seq = given.isdecimal() and len(given) <= SEQ_DIGITS_MAX
+    return int(given) if is_seq else await names.message(tk, session_id, given)

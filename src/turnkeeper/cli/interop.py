@@ -96,7 +96,7 @@ async def export(
     if html is not None:
         if all or output is not None or layout == "tree" or sanitize or (redact and raw):
             raise UsageError("--html FILE writes one session; add nothing but its ID, or --raw to mask nothing")
-        if options.json and _target(html) is None:
+        if options.json and _target(html, "--html") is None:
             raise UsageError("--html - writes a page and nothing else; leave out --json, or name a file")
         return await _export_page(options, id, html, redact=not raw)
     if raw:
@@ -112,7 +112,7 @@ async def export(
 async def _export_page(options: Options, id: str | None, html: str, *, redact: bool) -> int:
     from turnkeeper.interop.export_all import write_file
 
-    target, damaged = _target(html), list[str]()
+    target, damaged = _target(html, "--html"), list[str]()
     if target is not None and not target.parent.is_dir():
         raise Invalid(f"{str(target.parent)!r} is not a directory; make it first")
     async with options.read() as tk:
@@ -301,12 +301,12 @@ async def _chosen(tk: "Turnkeeper", given: str | None) -> str:
     return newest.id
 
 
-def _target(output: str | None) -> Path | None:
-    """The path of --output; None for standard output. Raises Invalid for a named pipe without a reader."""
+def _target(output: str | None, option: str = "--output") -> Path | None:
+    """The path of an option; None for standard output. Raises Invalid for a named pipe without a reader."""
     if output is None or output == "-":
         return None
     if not output or output.startswith("-"):
-        raise UsageError(f"--output needs a path, not {output!r}; write ./{output or 'NAME'} for a file of that name")
+        raise UsageError(f"{option} needs a path, not {output!r}; write ./{output or 'NAME'} for a file of that name")
     target = Path(output).expanduser()
     if target.is_fifo():
         try:
@@ -341,7 +341,7 @@ async def _to_disk(
         raise UsageError(
             f"{str(target)!r} would be a directory; name a directory, or with --all a file that ends in .jsonl"
         )
-    if options.is_missing or options.is_emptied:
+    if chosen is None and (options.is_missing or options.is_emptied):
         raise NotFound(f"there is no store {options.url!r} to export from; `turnkeeper db path` prints the default one")
     return await tk.export_all(
         target, chosen, layout=layout, sanitise=sanitize, redact=redact, progress=moved, damaged=damaged

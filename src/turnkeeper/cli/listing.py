@@ -127,13 +127,14 @@ def _marks(session: "Session") -> str:
 
 def _time(text: str, now: int) -> int:
     """The Unix time in milliseconds of ``3d`` (ago), of a date, or of such a number itself."""
-    if match := re.fullmatch(r"(\d+)\s*([a-z]+)", text.strip()):
-        amount, unit = match.groups()
-        if unit in _UNITS:
-            return now - int(amount) * _UNITS[unit] * 1000
-    if text.strip().isdecimal() and len(text.strip()) > 8:
-        return int(text)
+    given = text.strip()
+    match = re.fullmatch(r"(\d+)\s*([a-z]+)", given)
     try:
-        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+        if match and match[2] in _UNITS:
+            return now - int(match[1]) * _UNITS[match[2]] * 1000
+        if given.isdecimal() and len(given) > 8:
+            return int(given)
+        return int(datetime.fromisoformat(given).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{text!r} is not a time; write 90min, 12h, 3d, 2w, 2026-11-15 or 2026-11-15T08:30") from error
+        times = "90min, 12h, 3d, 2w, 2026-11-15 or 2026-11-15T08:30"
+        raise UsageError(f"{text!r:.80} is not a time; write {times}") from error

@@ -32,7 +32,7 @@ def begin(environ: Mapping[str, str]) -> None:
     Variables say what is logged. Only what this program itself logs follows them: libraries would log addresses with
     keys in them.
     """
-    if logging.lastResort is not None:
+    if logging.lastResort is not None and not logging.getLogger().handlers:
         logging.lastResort.setFormatter(HarmlessFormatter())
         if (level := level_of(environ)) is not None:
             logging.lastResort.setLevel(level.upper())

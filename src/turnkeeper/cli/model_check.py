@@ -10,9 +10,9 @@ from turnkeeper.cli import candidates
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.models import local_catalog
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer, confirm, note
 from turnkeeper.cli.screen import Screen, harmless, money, one_line, plural, show
-from turnkeeper.model.refusal import Conflict, Forbidden, Invalid
+from turnkeeper.model.refusal import Conflict, Invalid
 
 if TYPE_CHECKING:
     from turnkeeper.core.live_checks import CheckResult
@@ -89,22 +89,14 @@ async def _asked(name: str, timeout_s: float, options: Options) -> "tuple[ModelI
 
 def _confirm(model: "ModelInfo", endpoint: "Endpoint", *, is_agreed: bool) -> None:
     """Ask before money is spent. Raises Forbidden if the user does not agree, or cannot be asked."""
-    from turnkeeper.cli.provider_picker import confirmed
     from turnkeeper.core.live_checks import estimate
 
     dollars = estimate(model)
     price = f"at most about {money(dollars)}" if dollars else "an unknown amount: the catalogue has no price"
-    note(harmless(f"{_host(endpoint) or model.provider_id} is asked up to 7 times; it costs {price}."))
-    if is_agreed:
-        return
-    if not sys.stdin.isatty():
-        raise Forbidden("nobody can be asked whether to spend money; --yes agrees")
-    if not confirmed("Go on?"):
-        raise Forbidden("nothing was sent")
-
-
-def _host(endpoint: "Endpoint") -> str:
-    return endpoint.shown_url or ""
+    note(harmless(f"{endpoint.shown_url or model.provider_id} is asked up to 7 times; it costs {price}."))
+    if not is_agreed:
+        no_terminal = "nobody can be asked whether to spend money; --yes agrees"
+        confirm("Go on?", no_terminal=no_terminal, refused="nothing was sent")
 
 
 async def _made(
@@ -136,12 +128,12 @@ def _secrets(endpoint: "Endpoint") -> list[str]:
 
     address = urlsplit(endpoint.base_url or "")
     headers = [value for value in endpoint.headers.values() if len(value) >= 8]
-    return [endpoint.api_key or "", endpoint.base_url or "", _host(endpoint), address.netloc, *headers]
+    return [endpoint.api_key or "", endpoint.base_url or "", endpoint.shown_url or "", address.netloc, *headers]
 
 
 def _line(screen: Screen, found: "CheckResult") -> str:
     verdict = screen.paint(f"{found.verdict:<13}", COLOURS[found.verdict])
-    return f"{found.check:<17}  {verdict}  {one_line(harmless(found.words))}"
+    return f"{found.check:<17}  {verdict}  {one_line(found.words)}"
 
 
 def _total(screen: Screen, model: "ModelInfo", check: "LiveCheck", record: Path | None) -> str:

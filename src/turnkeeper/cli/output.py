@@ -73,7 +73,7 @@ def confirm(question: str, *, no_terminal: str, refused: str) -> None:
     """Ask on the terminal. Raises Forbidden, with these words, without a terminal or without a yes."""
     if not sys.stdin.isatty():
         raise Forbidden(no_terminal)
-    if typed_line(f"{question} [y/N] ").strip().casefold() not in ("y", "yes"):
+    if not says_yes(question):
         raise Forbidden(refused)
 
 
@@ -85,7 +85,17 @@ async def asked(lines: Sequence[str], question: str) -> bool:
     """Show lines and ask about them on the terminal."""
     for line in lines:
         show(line, to=sys.stderr)
-    return typed_line(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
+    return says_yes(question)
+
+
+def says_yes(question: str) -> bool:
+    """Ask on the terminal. Whatever is no yes is a no, also the end of the input."""
+    return is_yes(typed_line(f"{question} [y/N] "))
+
+
+def is_yes(typed: str) -> bool:
+    """Whether a typed line agrees."""
+    return typed.strip().casefold() in ("y", "yes")
 
 
 def agrees(question: str) -> bool:

@@ -1,7 +1,5 @@
 """Permission requests of a run: asked at the terminal, refused without one, and answered for a server's session."""
 
-import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -10,13 +8,15 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from turnkeeper.cli.awaited_line import awaited_line
 from turnkeeper.cli.part_lines import arguments, patch_lines
 from turnkeeper.cli.request_lines import cause_lines, covered_by_always, origin, patterns_asked
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
-from turnkeeper.run.permission import Asker, NobodyToAsk, PermissionRequest, QuestionAsker, Reply
+from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from turnkeeper.client import Client
     from turnkeeper.model.session import Session
 
-LINE_BYTES_MAX: Final = 64 * 1024
 COVERED_CHARS: Final = 40
 """What is covered by "always" stands beside that word, or on a line of its own if it is longer."""
 
@@ -94,21 +93,14 @@ class TerminalPrompt:
         return [f"  {found}"] if found else []
 
     async def _line(self, prompt: str) -> str | None:
-        """Read a line; None at the end of input. It can be cancelled, because no thread waits for a key."""
+        """Read a line; None at the end of input."""
         _discard_typed()
         print(prompt, end="", file=sys.stderr, flush=True)
-        loop, typed = asyncio.get_running_loop(), asyncio.Event()
-        handle = sys.stdin.fileno()
-        loop.add_reader(handle, typed.set)
         try:
-            await typed.wait()
+            return await awaited_line()
         except BaseException:
             print(file=sys.stderr)
             raise
-        finally:
-            loop.remove_reader(handle)
-        line = os.read(handle, LINE_BYTES_MAX)
-        return line.decode("utf-8", "replace") if line else None
 
 
 class RemotePermissions:
@@ -238,7 +230,7 @@ def parse_choice(question: Question, typed: str) -> tuple[str, ...] | None:
     """
     words = [word for word in typed.replace(",", " ").split() if word]
     labels = [option.label for option in question.options]
-    if words and all(word.isdigit() and 1 <= int(word) <= len(labels) for word in words):
+    if words and all(word.isdecimal() and 1 <= int(word) <= len(labels) for word in words):
         chosen = tuple(labels[int(word) - 1] for word in words)
         return chosen if question.multiple or len(chosen) == 1 else None
     return (typed.strip(),) if typed.strip() else ()

@@ -37,9 +37,8 @@ async def model_of_prompt(
 
     place = await (stored_place(session.directory) if session is not None else identify(directory))
     directories = tk.runtime.directories
-    await directories.renew_plugins(place)  # They may bring the model or the agent.
-    config, _ = directories.catalog(place)
-    own = (await tk.runtime.agent(prompt.agent or (session.agent if session is not None else None), place)).model
+    config = (await directories.look(place)).config  # Plugins may bring the model or the agent.
+    own = config.agent(prompt.agent or (session.agent if session is not None else None)).model
     if prompt.model is not None:
         directories.model(place, prompt.model)
     if is_asked and (first := prompt.model or own) is not None:
@@ -52,7 +51,7 @@ async def model_of_prompt(
         return prompt.model
     if is_asked:
         directories.require(place, default)
-    if default.provider_id == OFFLINE.provider_id and not config.model:
+    if default.provider_id == OFFLINE.provider_id and not config.config.model:
         note(OFFLINE_ANSWERS)
     return default
 

@@ -3,8 +3,9 @@
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Markdown
+from rich.markdown import CodeBlock, Markdown
 from rich.segment import Segment
+from rich.syntax import Syntax
 from rich.theme import Theme
 
 from turnkeeper.cli.screen import harmless
@@ -32,7 +33,7 @@ class Prose:
         self._text = harmless(text.strip("\n"))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        body = Markdown(self._text, code_theme="ansi_dark", hyperlinks=False)
+        body = _Markdown(self._text, code_theme="ansi_dark", hyperlinks=False)
         # Without a height: empty lines that are trimmed below must not push out the last ones.
         narrow = options.update(width=min(options.max_width, WIDTH_MAX), height=None)
         with console.use_theme(STYLES):
@@ -41,6 +42,18 @@ class Prose:
         for line in lines[shown[0] : shown[-1] + 1] if shown else []:
             yield from line
             yield Segment.line()
+
+
+class _Code(CodeBlock):
+    """A code block without empty lines around it: the paragraphs next to it have theirs."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 1))
+
+
+class _Markdown(Markdown):
+    elements = {**Markdown.elements, "fence": _Code, "code_block": _Code}
 
 
 def _trimmed(line: list[Segment]) -> list[Segment]:

@@ -38,21 +38,15 @@ def pick(catalog: "Catalog") -> str:
     shown: Sequence[Offered] = offered
     while True:
         _list(screen, shown, len(offered))
-        typed = _line("Provider (a number, or part of its name): ")
+        typed = typed_line("Provider (a number, or part of its name): ")
+        if not typed:
+            raise Invalid("nothing was chosen; nothing was stored")
         found = narrowed(offered, shown, typed)
         if len(found) == 1:
             return found[0].id
         if not found:
             show(f"No provider has {harmless(typed.strip())!r} in its name.", to=sys.stderr)
         shown = found or offered
-
-
-def confirmed(question: str) -> bool:
-    """Whether the user says yes; not at the end of input."""
-    try:
-        return _line(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
-    except Invalid:
-        return False
 
 
 def _offered(catalog: "Catalog") -> list[Offered]:
@@ -71,10 +65,3 @@ def _list(screen: Screen, shown: Sequence[Offered], everything: int) -> None:
     if len(shown) > SHOWN:
         lines.append(screen.paint(f"     ... and {len(shown) - SHOWN} of {everything} more", "dim"))
     show("\n".join(lines), to=sys.stderr)
-
-
-def _line(prompt: str) -> str:
-    line = typed_line(prompt)
-    if not line:
-        raise Invalid("nothing was chosen; nothing was stored")
-    return line

@@ -5,13 +5,13 @@ import signal
 from functools import partial
 from pathlib import Path
 from socket import socket
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from turnkeeper.cli import log_lines
-from turnkeeper.cli.host_labels import Labels, OnlyLabels
+from turnkeeper.cli.host_options import Labels, LogFormat, OnlyLabels
 from turnkeeper.cli.log_lines import LogLevel
 from turnkeeper.cli.options import PASSWORD_VARIABLES, USERNAME_VARIABLES, Options, from_environment
 from turnkeeper.cli.trust import Trust
@@ -37,9 +37,7 @@ async def serve(
     ] = False,
     label: Labels = (),
     only_labels: OnlyLabels = False,
-    log_format: Annotated[
-        Literal["text", "json"], Parameter(metavar="FORMAT", help="json logs one object per line.")
-    ] = "text",
+    log_format: LogFormat = "text",
     log_level: Annotated[
         LogLevel | None,
         Parameter(

@@ -110,13 +110,14 @@ async def _known(environ: Mapping[str, str], agent: str | None) -> _Known:
     from turnkeeper.workspace.skills import SkillLibrary
 
     place = await identify(Path.cwd())
-    config = load(place.directory, place.worktree, environ).config
+    loaded = load(place.directory, place.worktree, environ)
+    config = loaded.config
     agents = configured_agents(config, environ)
     try:
         chosen = find_agent(agents, agent) if agent is not None else default_agent(agents, config)
     except Invalid as error:
         raise UsageError(str(error)) from error
-    found = await SkillLibrary(environ).skills(place, config)
+    found = await SkillLibrary(environ).skills(place, config, loaded.directories)
     return _Known(found.skills, found.problems, chosen)
 
 

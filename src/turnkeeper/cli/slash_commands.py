@@ -80,7 +80,7 @@ async def _known(options: Options) -> "tuple[list[Command], list[str]]":
     for where, names in loaded.left_out.items():
         if held := [name for name in names if name.startswith("command.")]:
             problems.append(f"{where}: not in force until `turnkeeper trust`: {', '.join(held)}")
-    found = await SkillLibrary(options.environ).skills(place, config)
+    found = await SkillLibrary(options.environ).skills(place, config, loaded.directories)
     served: list[Command] = []
     if loaded.config.mcp:
         async with tried_servers(options) as servers:

@@ -1,6 +1,5 @@
 """Commands about running sessions: resume, recover, abort, status."""
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from turnkeeper.cli import candidates, names
+from turnkeeper.cli.awaited_line import awaited_line
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer, answer_items, note
+from turnkeeper.cli.output import answer, answer_items, is_yes, note
 from turnkeeper.cli.reading import undone_words
 from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
 from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, table
@@ -103,8 +103,9 @@ async def _ask_to_continue(session_id: str) -> bool:
     """Ask at the terminal whether to continue a session; without a terminal the answer is no."""
     if not sys.stdin.isatty():
         return False
-    answered = await asyncio.to_thread(input, f"{session_id} was cut off in the middle of its answer. Continue? [y/N] ")
-    return answered.strip().lower() in ("y", "yes")
+    question = f"{session_id} was cut off in the middle of its answer. Continue?"
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return is_yes(await awaited_line() or "")  # The lease of the session is renewed meanwhile.
 
 
 async def abort(id: names.SessionName, /, *, options: Options) -> None:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, answer_items, typed_line
+from turnkeeper.cli.output import answer, answer_items, says_yes
 from turnkeeper.cli.screen import Screen, harmless, show
 from turnkeeper.model.refusal import Invalid
 
@@ -95,11 +95,8 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
 
     lines = [f"  {harmless(where)}: {', '.join(map(harmless, names))}" for where, names in held.items()]
     lines += [f"  {harmless(str(file))}: {_kind(file)}, which run with your rights and keys" for file in untrusted]
-    show(
-        "\n".join(["These settings of the project hold only if you trust it:", *lines]),
-        to=sys.stderr,
-    )
-    if typed_line(f"Trust {harmless(str(place.top))}? [y/N] ").strip().lower() in ("y", "yes"):
+    show("\n".join(["These settings of the project hold only if you trust it:", *lines]), to=sys.stderr)
+    if says_yes(f"Trust {harmless(str(place.top))}?"):
         TrustedDirectories(environ).add(place.top, tools=untrusted, settings=files.contents)
 
 
@@ -119,10 +116,10 @@ def _settings(place: "ProjectPlace", environ: Mapping[str, str]) -> "ProjectSett
 
 def _tools(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
     """The files of tools and plugins of a project with their contents. Unreadable ones are left out."""
-    from turnkeeper.workspace import config, tool_files
+    from turnkeeper.workspace import setting_files, tool_files
 
     found: dict[Path, bytes] = {}
-    directories = config.project_code_directories(place.directory, place.worktree, environ)
+    directories = setting_files.project_directories(place.directory, place.worktree, environ)
     for file in tool_files.found_in(directories, (*tool_files.FOLDERS, *tool_files.PLUGIN_FOLDERS)):
         with suppress(OSError, Invalid):
             found[file] = tool_files.read(file)
@@ -152,5 +149,8 @@ def _trusted(screen: Screen, path: str, settings: list[str], tools: Collection[P
     if settings:
         lines += ["These settings hold from now on:", *(f"  {harmless(name)}" for name in settings)]
     if tools:
-        lines += ["These tools and plugins are trusted as they are now:", *(f"  {harmless(str(file))}" for file in tools)]
+        lines += [
+            "These tools and plugins are trusted as they are now:",
+            *(f"  {harmless(str(file))}" for file in tools),
+        ]
     return "\n".join(lines)

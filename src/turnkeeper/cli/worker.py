@@ -5,12 +5,14 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from turnkeeper.cli.host_labels import Labels, OnlyLabels
+from turnkeeper.cli import log_lines
+from turnkeeper.cli.host_options import Labels, LogFormat, OnlyLabels
+from turnkeeper.cli.log_lines import LogLevel
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.trust import Trust
 
@@ -39,12 +41,15 @@ async def worker(
     patience: Annotated[
         float, Parameter(metavar="S", help="Seconds for running sessions to end at SIGTERM.", validator=Number(gte=0))
     ] = 30.0,
-    log_format: Annotated[
-        Literal["text", "json"], Parameter(metavar="FORMAT", help="json logs one object per line.")
-    ] = "text",
+    log_format: LogFormat = "text",
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Parameter(metavar="LEVEL", help="What to log on standard error.")
-    ] = "warning",
+        LogLevel | None,
+        Parameter(
+            metavar="LEVEL",
+            help="What to log on standard error: debug, info, warning or error. Also TURNKEEPER_LOG_LEVEL; warning by "
+            "default.",
+        ),
+    ] = None,
     trust: Trust = False,
     options: Options,
 ) -> None:
@@ -72,7 +77,7 @@ async def worker(
     from turnkeeper.server import logs
 
     options = options.without_server
-    logs.begin(log_format, log_level)
+    logs.begin(log_format, log_level or log_lines.level_of(options.environ) or "warning")
     settings = Settings(
         ask=None,
         question=None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from turnkeeper.client.records import Records, located, path_of, quoted
+from turnkeeper.client.records import Records, body_of, located, path_of, quoted
 from turnkeeper.client.values import (
     AgentSummary,
     Health,
@@ -162,9 +162,8 @@ class Client(Records):
         self, session_id: str, command: str, *, agent: str | None = None, model: ModelName | None = None
     ) -> MessageWithParts:
         """Run a shell command of the user in an idle session; its output becomes part of the history."""
-        body: dict[str, object] = {"command": command, "agent": agent or (await self.get(session_id)).agent or AGENT}
-        if model is not None:
-            body["model"] = model_choice(model)
+        chosen = model_choice(model) if model is not None else None
+        body = body_of(command=command, agent=agent or (await self.get(session_id)).agent or AGENT, model=chosen)
         return await self._connection.call(
             "POST", f"{path_of(session_id)}/shell", MessageWithParts, body=body, waits=True
         )
@@ -193,17 +192,16 @@ class Client(Records):
         It has an id, so it is retried after a connection error and still expanded and admitted once.
         """
         chosen = model_choice(model) if model is not None else None
-        given = {
-            "command": name,
-            "arguments": arguments,
-            "input": input,
-            "parts": tuple(files),
-            "messageID": id or self._mint.message_id(),
-            "agent": agent,
-            "model": f"{chosen.provider_id}/{chosen.model_id}" if chosen is not None else None,
-            "variant": variant or (chosen.variant if chosen is not None else None),
-        }
-        body = {key: value for key, value in given.items() if value not in (None, "", ()) or key == "arguments"}
+        body = body_of(
+            command=name,
+            arguments=arguments,
+            input=input or None,
+            parts=tuple(files) or None,
+            messageID=id or self._mint.message_id(),
+            agent=agent or None,
+            model=f"{chosen.provider_id}/{chosen.model_id}" if chosen is not None else None,
+            variant=variant or (chosen.variant if chosen is not None else None) or None,
+        )
         path = f"{path_of(session_id)}/command"
         return await self._connection.call("POST", path, MessageWithParts, body=body, waits=True, again=True)
 
@@ -241,7 +239,7 @@ class Client(Records):
 
     async def revert(self, session_id: str, message_id: str, *, part_id: str | None = None) -> Session:
         """Set history and files aside from a message or part on. Nothing changes if there is none. Raises Busy."""
-        body = {"messageID": message_id, **({"partID": part_id} if part_id is not None else {})}
+        body = body_of(messageID=message_id, partID=part_id)
         return await self._connection.call("POST", f"{path_of(session_id)}/revert", Session, body=body, waits=True)
 
     async def unrevert(self, session_id: str) -> Session:
@@ -253,7 +251,7 @@ class Client(Records):
 
         ``dry_run`` only says what would become of each file. Raises Busy while the session runs.
         """
-        body = {"dryRun": dry_run, **({"messageID": message_id} if message_id is not None else {})}
+        body = body_of(dryRun=dry_run, messageID=message_id)
         return await self._connection.call("POST", f"{path_of(session_id)}/undo", Reverted, body=body, waits=True)
 
     async def redo(self, session_id: str, *, dry_run: bool = False) -> Reverted:
@@ -287,8 +285,7 @@ class Client(Records):
 
         ``absence`` says why a rejection is not the user's own, which the model is told.
         """
-        given = {"reply": answer, "message": message, "absence": absence}
-        body = {name: value for name, value in given.items() if value is not None}
+        body = body_of(reply=answer, message=message, absence=absence)
         await self._connection.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body)
 
     async def questions(self, *, directory: str | Path | None = None) -> tuple[QuestionRequest, ...]:

@@ -52,16 +52,15 @@ class Records:
         wanted_label(label, metadata)
         if label is not None:
             metadata = {**(metadata or {}), "label": label}
-        given = {
-            "id": id,
-            "parentID": parent_id,
-            "title": title,
-            "permission": permission,
-            "agent": agent,
-            "model": session_model(model),
-            "metadata": metadata,
-        }
-        body = {name: value for name, value in given.items() if value is not None}
+        body = body_of(
+            id=id,
+            parentID=parent_id,
+            title=title,
+            permission=permission,
+            agent=agent,
+            model=session_model(model),
+            metadata=metadata,
+        )
         return await self._connection.call("POST", "/session", Session, query=located(directory), body=body)
 
     async def share(
@@ -74,7 +73,7 @@ class Records:
         """Give a session a link, which ends an earlier one. Secrets are masked in what it shows."""
         from turnkeeper.model.share import ShareLink
 
-        body = {"expires": expires_s, **({"include": tuple(include)} if include is not None else {})}
+        body = {"expires": expires_s, **body_of(include=tuple(include) if include is not None else None)}
         return await self._connection.call("POST", f"/tk{path_of(session_id)}/share", ShareLink, body=body, waits=True)
 
     async def unshare(self, session_id: str) -> Session:
@@ -137,8 +136,7 @@ class Records:
         permission: Ruleset | None = None,
     ) -> Session:
         """Change a session's title, metadata or permission rules. Rules are appended to the existing rules."""
-        given = {"title": title, "metadata": metadata, "permission": permission}
-        return await self._patch(session_id, {name: value for name, value in given.items() if value is not None})
+        return await self._patch(session_id, body_of(title=title, metadata=metadata, permission=permission))
 
     async def rename(self, session_id: str, title: str) -> Session:
         """Set a session's title."""
@@ -168,8 +166,7 @@ class Records:
         """
         if directory is not None:
             raise Invalid("a server forks into the directory of the original; leave out the directory")
-        given = {"messageID": message_id, "at": at, "worktree": str(worktree) if worktree is not None else None}
-        body = {name: value for name, value in given.items() if value is not None}
+        body = body_of(messageID=message_id, at=at, worktree=str(worktree) if worktree is not None else None)
         return await self._connection.call("POST", f"{path_of(session_id)}/fork", Session, body=body)
 
     async def remove(self, session_id: str) -> Sequence[Session]:
@@ -226,6 +223,11 @@ class Records:
 
     async def _patch(self, session_id: str, change: JsonObject) -> Session:
         return await self._connection.call("PATCH", path_of(session_id), Session, body=change)
+
+
+def body_of(**fields: object) -> dict[str, object]:
+    """The body of a request: the fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def located(directory: str | Path | None) -> dict[str, str | int | bool | None] | None:

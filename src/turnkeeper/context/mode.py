@@ -2,9 +2,8 @@
 
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.texts import text
+from turnkeeper.core.agents import PLAN
 from turnkeeper.model.context import Loaded, Sample
-
-PLAN = "plan"
 
 
 async def load(sampling: Sampling) -> Sample:

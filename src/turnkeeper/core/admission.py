@@ -9,7 +9,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
-from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage, model_choice
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import Prompt, TextInput
@@ -92,8 +92,8 @@ def model_of(
         own = agent.variant if chosen.but(variant=None) == agent.model else None
         return chosen.but(variant=prompt.variant or chosen.variant or own)
     if last is not None:
-        kept = last.variant if last.variant != NO_VARIANT else None
-        return ModelChoice(provider_id=last.provider_id, model_id=last.id, variant=prompt.variant or kept)
+        kept = model_choice(last)
+        return kept.but(variant=prompt.variant or kept.variant)
     return fallback().but(variant=prompt.variant)
 
 

@@ -7,10 +7,10 @@ from turnkeeper.core.next_action import is_refused
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import ChildEnded, Event, PromptAdmitted
 from turnkeeper.model.failure import AbortedFailure, words_of
-from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.message import AssistantMessage, MessageTime, UserMessage, model_choice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import TextPart
-from turnkeeper.model.session import NO_VARIANT, Session
+from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 
 STOPPED: Final = "The child session was stopped before it was done. To let it go on, call again with its id as task_id."
@@ -90,8 +90,5 @@ def prompt_of(session: Session, message_id: str, now: int) -> UserMessage | None
     """An empty prompt in the name of a session's agent; None if the session never had one."""
     if session.agent is None or session.model is None:
         return None
-    variant = session.model.variant if session.model.variant != NO_VARIANT else None
-    model = ModelChoice(provider_id=session.model.provider_id, model_id=session.model.id, variant=variant)
-    return UserMessage(
-        id=message_id, session_id=session.id, time=MessageTime(created=now), agent=session.agent, model=model
-    )
+    model, time = model_choice(session.model), MessageTime(created=now)
+    return UserMessage(id=message_id, session_id=session.id, time=time, agent=session.agent, model=model)

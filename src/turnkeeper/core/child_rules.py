@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from turnkeeper.core.agents import PLAN
-from turnkeeper.core.permission import evaluate
+from turnkeeper.core.permission import about, evaluate
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.text import wildcard
@@ -57,8 +57,8 @@ def narrowed(own: Sequence[Rule], inherited: Sequence[Rule]) -> Ruleset:
 
 def callable_agents(agents: Iterable[Agent], rules: Sequence[Rule]) -> tuple[Agent, ...]:
     """The agents that may be called under these rules, by name: none that is primary or hidden."""
-    free = (one for one in agents if one.mode != "primary" and not one.hidden)
-    return tuple(sorted((one for one in free if evaluate(rules, TASK, one.name) != "deny"), key=lambda one: one.name))
+    free, tasks = (one for one in agents if one.mode != "primary" and not one.hidden), about(rules, TASK)
+    return tuple(sorted((one for one in free if evaluate(tasks, TASK, one.name) != "deny"), key=lambda one: one.name))
 
 
 def described_agents(agents: Iterable[Agent]) -> tuple[Agent, ...]:

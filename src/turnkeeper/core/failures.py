@@ -154,7 +154,7 @@ def stream_failure(error: object, *, provider_id: str = "") -> Failure:
     """The failure of an error object inside a stream: ``{"type": "error", ...}``, in any provider's shape."""
     fault = read_fault(error)
     body = encode(error).decode()
-    if fault.code.isdecimal() and 400 <= int(fault.code) < 600:
+    if re.fullmatch("[45][0-9]{2}", fault.code):
         return http_failure(int(fault.code), None, body, provider_id=provider_id)
     if fault.names & _OVERFLOW or any(is_overflow(word) for word in (fault.message, fault.code, fault.type)):
         return OverflowFailure(data=OverflowData(message=fault.message or fault.code, response_body=body))

@@ -90,16 +90,18 @@ def names_below(root: str, files: Iterable[str]) -> list[str]:
     return [file.removeprefix(top) for file in files if file.startswith(top)]
 
 
+def summary_of(diffs: Sequence[FileDiff]) -> SummaryRecorded:
+    """The record of what a session has changed."""
+    additions, deletions = sum(one.additions for one in diffs), sum(one.deletions for one in diffs)
+    summary = Summary(additions=additions, deletions=deletions, files=len(diffs))
+    return SummaryRecorded(summary=summary, diffs=tuple(diffs))
+
+
 def summarised(
     session_diffs: Sequence[FileDiff], user: UserMessage | None, prompt_diffs: Sequence[FileDiff]
 ) -> list[Event]:
     """The events that record the diffs of a session, and those of its newest prompt."""
-    summary = Summary(
-        additions=sum(one.additions for one in session_diffs),
-        deletions=sum(one.deletions for one in session_diffs),
-        files=len(session_diffs),
-    )
-    events: list[Event] = [SummaryRecorded(summary=summary, diffs=tuple(session_diffs))]
+    events: list[Event] = [summary_of(session_diffs)]
     if user is not None:
         known = user.summary or MessageSummary(diffs=())
         events.append(MessageRecorded(message=user.but(summary=known.but(diffs=tuple(prompt_diffs)))))

@@ -10,6 +10,9 @@ _MENTION: Final = re.compile(r"(?<![\w`])@(\.?[^\s`,.]*(?:\.[^\s`,.]+)*)")
 CLOSING: Final = ")]}>:;!?\"'"
 """Punctuation that usually ends a sentence behind a name."""
 
+_APART: Final = re.compile(r"(?<![^\s(\[{<\"'])@")
+"""The mark of a name that may be a path: it does not stand in the middle of something else."""
+
 LINES: Final = re.compile(r"L?([1-9]\d{0,8})(?:-L?([1-9]\d{0,8}))?")
 """Lines of a file, behind its name and a mark."""
 
@@ -30,8 +33,8 @@ def mentions(text: str) -> tuple[str, ...]:
 
 def path_mentions(text: str) -> tuple[str, ...]:
     """The mentioned names that are clearly paths, without lines or symbol: with a slash, a leading dot or an ending."""
-    words = [name for name in mentions(text) if re.search(rf"(?<![^\s(\[{{<\"'])@{re.escape(name)}", text)]
-    files = (_file(name.rstrip(CLOSING)) for name in words)
+    apart = (found for found in _MENTION.finditer(text) if _APART.match(text, found.start()))
+    files = (_file(found[1].rstrip(CLOSING)) for found in apart if found[1].strip("."))
     return tuple(dict.fromkeys(name for name in files if _is_path(name)))
 
 

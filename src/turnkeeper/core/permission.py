@@ -87,6 +87,11 @@ def evaluate(rules: Sequence[Rule], permission: str, pattern: str) -> Action:
     return "ask"
 
 
+def about(rules: Iterable[Rule], permission: str) -> Ruleset:
+    """The rules about a permission: the others say nothing of its patterns."""
+    return tuple(rule for rule in rules if wildcard.matches(permission, rule.permission))
+
+
 def decide(rules: Sequence[Rule], permission: str, patterns: Sequence[str], approvals: Sequence[Rule] = ()) -> Decision:
     """Whether a call may run. One denied pattern denies the call.
 
@@ -104,7 +109,7 @@ def decide(rules: Sequence[Rule], permission: str, patterns: Sequence[str], appr
 
 def denial(rules: Sequence[Rule], permission: str) -> Deny:
     """The denial of a call under this permission."""
-    return Deny(rules=tuple(rule for rule in rules if wildcard.matches(permission, rule.permission)))
+    return Deny(rules=about(rules, permission))
 
 
 def is_protected(permission: str, pattern: str) -> bool:
@@ -137,8 +142,8 @@ def hides(rules: Sequence[Rule], permission: str) -> bool:
 
 def freed(rules: Ruleset, directories: Iterable[str]) -> Ruleset:
     """The rules with directories outside the project allowed, except those that they deny."""
-    patterns = [f"{directory.rstrip('/')}/*" for directory in directories]
-    allowed = [one for one in patterns if evaluate(rules, "external_directory", one) != "deny"]
+    patterns, outside = [f"{directory.rstrip('/')}/*" for directory in directories], about(rules, "external_directory")
+    allowed = [one for one in patterns if evaluate(outside, "external_directory", one) != "deny"]
     return (*rules, *(Rule(permission="external_directory", pattern=one, action="allow") for one in allowed))
 
 

@@ -26,7 +26,7 @@ LEFT_OUT_TEXT: Final = (
 
 # messages.3.content.1.image (Anthropic), messages[3].content[1] (OpenAI), input[3].content[1] (Responses),
 # contents[3].parts[1] (Gemini).
-_PLACE: Final = re.compile(r"\b(?:messages|contents|input)(?:\.|\[)(\d+)\]?[\w.\[\]]*", re.IGNORECASE)
+_PLACE: Final = re.compile(r"\b(?:messages|contents|input)(?:\.|\[)(\d{1,9})(?!\d)\]?[\w.\[\]]*", re.IGNORECASE)
 _MEDIA_WORDS: Final = re.compile(
     r"(?:\b|_)(?:image|pdf|document|media|file|audio|video|base64|mime)|inline_?data", re.IGNORECASE
 )

@@ -57,10 +57,10 @@ def _hint(headers: Mapping[str, str], now: int) -> int | None:
     """The delay that the headers ask for; None without a valid one."""
     named = {name.lower(): value for name, value in headers.items()}
     if (given := _number(named.get("retry-after-ms"))) is not None:
-        return math.ceil(given)
+        return _waited(given)
     after = named.get("retry-after")
     if (seconds := _number(after)) is not None:
-        return math.ceil(seconds * 1000)
+        return _waited(seconds * 1000)
     if after is None:
         return None
     try:
@@ -68,6 +68,10 @@ def _hint(headers: Mapping[str, str], now: int) -> int | None:
     except (ValueError, TypeError, OverflowError):
         return None
     return wait if wait > 0 else None
+
+
+def _waited(milliseconds: float) -> int:
+    return math.ceil(min(milliseconds, WAIT_MS_MAX))
 
 
 def _number(text: str | None) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from turnkeeper.core import turn_ends
+from turnkeeper.core.file_changes import names_below
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.writing_calls import may_write
 from turnkeeper.model.context import Epoch
@@ -115,23 +116,15 @@ def _steps(entry: HistoryItem, patches: set[str], root: str) -> Iterator[FileSte
             case StepFinishPart(snapshot=snapshot) | SnapshotPart(snapshot=snapshot):
                 end = snapshot
             case PatchPart(id=id, hash=start, files=files, after=after) if id in patches:
-                yield FileStep(
-                    start, after or end, tuple(name for name in (_relative(file, root) for file in files) if name)
-                )
+                yield FileStep(start, after or end, tuple(names_below(root, files)))
             case _:
                 pass
-
-
-def _relative(file: str, root: str) -> str | None:
-    """The name below the root; None if the file is elsewhere."""
-    top = root.rstrip("/") + "/"
-    return file.removeprefix(top) if file.startswith(top) else None
 
 
 def files_elsewhere(aside: Iterable[HistoryItem], root: str) -> list[str]:
     """The files that turns changed, and that are not below the root: the session worked in another directory then."""
     parts = [part for entry in aside for part in entry.parts if isinstance(part, PatchPart)]
-    return sorted({file for part in parts for file in part.files if _relative(file, root) is None})
+    return sorted({file for part in parts for file in part.files if not names_below(root, [file])})
 
 
 def unknown_turns(aside: Iterable[HistoryItem]) -> list[str]:

@@ -14,11 +14,11 @@ from turnkeeper.core.revert import (
     unknown_turns,
 )
 from turnkeeper.core.view import Restore, SessionView
-from turnkeeper.model.event import Event, PromptWithdrawn, RevertCommitted, SummaryRecorded
+from turnkeeper.model.event import Event, PromptWithdrawn, RevertCommitted
 from turnkeeper.model.parts import PatchPart
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.restore import FileRestore
-from turnkeeper.model.session import FileDiff, Revert, Summary
+from turnkeeper.model.session import FileDiff, Revert
 from turnkeeper.model.value import Value
 
 NO_SNAPSHOTS: Final = (
@@ -123,13 +123,6 @@ def commit_events(
     withdrawn = _withdrawn(view, entries, point) if point.keeps_message else []
     committed = RevertCommitted(message_id=point.message_id, ends_epoch=ends_epoch(aside, view.epoch))
     return [*withdrawn, *removal(aside, point), committed]
-
-
-def summary_of(diffs: Sequence[FileDiff]) -> SummaryRecorded:
-    """The record of what a session has changed."""
-    additions, deletions = sum(one.additions for one in diffs), sum(one.deletions for one in diffs)
-    summary = Summary(additions=additions, deletions=deletions, files=len(diffs))
-    return SummaryRecorded(summary=summary, diffs=tuple(diffs))
 
 
 def described(revert: Revert, diffs: Iterable[FileDiff]) -> Revert:

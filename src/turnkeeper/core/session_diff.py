@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
-from turnkeeper.core.usage import add_costs
+from turnkeeper.core.usage import add_costs, subtract_tokens
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.file_change import FileChange
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -96,6 +96,7 @@ class SessionDiff(Value):
 def compare(before: SessionMoment, after: SessionMoment) -> SessionDiff:
     """What differs, without the files: those are on disk."""
     one, other = before.view, after.view
+    old, new = one.session.tokens, other.session.tokens
     return SessionDiff(
         session_id=other.session.id,
         before=one.seq,
@@ -105,7 +106,7 @@ def compare(before: SessionMoment, after: SessionMoment) -> SessionDiff:
         context=_context(one, other),
         permissions=_rules(one.session.permission or (), other.session.permission or ()),
         cost=add_costs(other.session.cost, -one.session.cost),
-        tokens=_tokens(one.session.tokens, other.session.tokens),
+        tokens=subtract_tokens(new, old) if new != old else None,
     )
 
 
@@ -178,18 +179,6 @@ def _rules(before: Sequence[Rule], after: Sequence[Rule]) -> RulesDiff | None:
     removed = tuple(rule for _, start, end, _, _ in steps for rule in before[start:end])
     added = tuple(rule for _, _, _, start, end in steps for rule in after[start:end])
     return RulesDiff(removed=removed, added=added) if removed or added else None
-
-
-def _tokens(before: Tokens, after: Tokens) -> Tokens | None:
-    if before == after:
-        return None
-    read, write = (getattr(after.cache, kind) - getattr(before.cache, kind) for kind in ("read", "write"))
-    return Tokens(
-        input=after.input - before.input,
-        output=after.output - before.output,
-        reasoning=after.reasoning - before.reasoning,
-        cache=after.cache.but(read=read, write=write),
-    )
 
 
 def _kind(before: object, after: object) -> ChangeKind:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from turnkeeper.core import agent_settings
+from turnkeeper.core.mcp import sanitised
 from turnkeeper.model.config import Config
 from turnkeeper.model.setting_names import OPEN, UNUSED
 from turnkeeper.model.value import Json, JsonObject
@@ -100,7 +101,7 @@ def rules_about(settings: JsonObject) -> Iterator[KeyPath]:
 
 def unknown_permissions(settings: JsonObject, known: Collection[str], servers: Collection[str]) -> list[Problem]:
     """The rules that name no tool. ``servers`` are MCP servers, whose tools begin with their names."""
-    prefixes = tuple(f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)}_" for name in servers)
+    prefixes = tuple(f"{sanitised(name)}_" for name in servers)
     found = []
     for path in rules_about(settings):
         name = str(path[-1])

@@ -17,7 +17,7 @@ from turnkeeper.core.limits import CALLS_PER_TURN_MAX
 from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
 from turnkeeper.core.permission import DENIED
 from turnkeeper.model.parts import Part, ToolPart
-from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolRunning
+from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.text.json_schema import violations
 from turnkeeper.text.surrogates import clean
@@ -64,6 +64,17 @@ def reported(running: ToolRunning, title: str | None, metadata: JsonObject) -> T
     """The state of a running call after a progress report, merged with earlier reports."""
     known = {**(running.metadata or {}), **metadata}
     return running.but(title=clean(title) if title else running.title, metadata=known)
+
+
+def begun(part: ToolPart, at: int) -> ToolPart:
+    """A running call whose time begins at ``at``: when it is run, or run again, without its waits for the user."""
+    state = part.state
+    return part.but(state=state.but(time=RunningTime(start=at))) if isinstance(state, ToolRunning) else part
+
+
+def waited(part: ToolPart, ms: int) -> ToolPart:
+    """A running call after a wait for the user, which is not part of its time."""
+    return begun(part, part.state.time.start + ms) if isinstance(part.state, ToolRunning) else part
 
 
 def completed(part: ToolPart, now: int, output: str, *, title: str, metadata: JsonObject) -> ToolCompleted:

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from turnkeeper.core.permission import PROTECTED, evaluate, parse_switches
+from turnkeeper.core.permission import PROTECTED, about, evaluate, parse_switches
 from turnkeeper.model.config import ProjectAsks
 from turnkeeper.model.permission import Action, Rule, Ruleset
 from turnkeeper.model.value import Json, JsonObject
@@ -96,10 +96,11 @@ def protected(rules: Ruleset, places: Iterable[str] = ()) -> Ruleset:
     ``places`` are patterns of further files that decide what may happen.
     """
     patterns = (*(place for name in PROTECTED for place in (name, f"*/{name}")), *places)
+    edits = about(rules, "edit")
     guards = (
         Rule(permission="edit", pattern=place, action="ask")
         for place in patterns
-        if evaluate(rules, "edit", place) != "deny"
+        if evaluate(edits, "edit", place) != "deny"
     )
     return (*rules, *guards)
 

@@ -26,24 +26,12 @@ _CACHE_WRITES: Final = (
 
 def add_tokens(one: Tokens, other: Tokens) -> Tokens:
     """The sum by kind. ``total`` is a provider's own figure for one request and is not summed."""
-    cache = CacheTokens(read=one.cache.read + other.cache.read, write=one.cache.write + other.cache.write)
-    return Tokens(
-        input=one.input + other.input,
-        output=one.output + other.output,
-        reasoning=one.reasoning + other.reasoning,
-        cache=cache,
-    )
+    return _sum(one, other, 1)
 
 
 def subtract_tokens(one: Tokens, other: Tokens) -> Tokens:
     """What ``one`` has more than ``other``, by kind."""
-    cache = CacheTokens(read=one.cache.read - other.cache.read, write=one.cache.write - other.cache.write)
-    return Tokens(
-        input=one.input - other.input,
-        output=one.output - other.output,
-        reasoning=one.reasoning - other.reasoning,
-        cache=cache,
-    )
+    return _sum(one, other, -1)
 
 
 def add_costs(*dollars: float) -> float:
@@ -114,6 +102,17 @@ def price_at(model: ModelInfo, tokens_input: int) -> Price:
     """The prices of a request with this many input tokens."""
     reached = [tier for tier in model.tiers if tokens_input > tier.above]
     return max(reached, key=lambda tier: tier.above).price if reached else model.price
+
+
+def _sum(one: Tokens, other: Tokens, times: int) -> Tokens:
+    read = one.cache.read + times * other.cache.read
+    write = one.cache.write + times * other.cache.write
+    return Tokens(
+        input=one.input + times * other.input,
+        output=one.output + times * other.output,
+        reasoning=one.reasoning + times * other.reasoning,
+        cache=CacheTokens(read=read, write=write),
+    )
 
 
 def _cache_write(metadata: JsonObject | None) -> int:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from turnkeeper.interop import shapes
-from turnkeeper.interop.fields import count, data_url, rest, usage, word
+from turnkeeper.interop.fields import data_url, rest, rest_as, usage, word
 from turnkeeper.interop.raw import RawMessage, RawObject
 from turnkeeper.model.value import encode
 
@@ -22,11 +22,10 @@ def count_usage(turn: RawMessage, spent: RawObject) -> None:
         spent.get("cache_read_input_tokens"),
         spent.get("cache_creation_input_tokens"),
     )
-    kept = turn.info.setdefault(PROGRAM, {})
-    kept["usage"] = spent
+    turn.info.setdefault(PROGRAM, {})["usage"] = spent
     cache = {kind: max(before["cache"][kind], found["cache"][kind]) for kind in ("read", "write")}
-    turn.info["tokens"] = {**{kind: max(before[kind], count(found[kind])) for kind in before if kind != "cache"}}
-    turn.info["tokens"]["cache"] = cache
+    kinds = ("input", "output", "reasoning")
+    turn.info["tokens"] = {**{kind: max(before[kind], found[kind]) for kind in kinds}, "cache": cache}
 
 
 def blocks_of(message: RawObject) -> list[RawObject]:
@@ -56,9 +55,9 @@ def file_of(block: RawObject) -> RawObject | None:
     source = shapes.as_object(block.get("source"))
     if block.get("type") not in ("image", "document") or not isinstance(source.get("data", source.get("url")), str):
         return None
-    more = {PROGRAM: kept} if (kept := rest(block, "type", "source")) else {}
     if source.get("type") == "text":
         return None
+    more = rest_as(PROGRAM, block, "type", "source")
     if "data" in source:
         return {**data_url(source.get("media_type"), source["data"]), **more}
     mime = "image/png" if block["type"] == "image" else "application/pdf"
@@ -69,9 +68,3 @@ def other_fields(body: RawObject) -> RawObject | None:
     """The fields of a line that neither the session nor the message has."""
     known = (*HEAD, "requestId", "version", "gitBranch", "userType", "isMeta", "isApiErrorMessage", "costUSD")
     return rest(body, *known) or None
-
-
-def rested(block: RawObject, *mapped: str) -> RawObject:
-    """The fields of a block that are not mapped, as a field of a part."""
-    kept = rest(block, *mapped)
-    return {"block": kept} if kept else {}

@@ -19,12 +19,11 @@ from turnkeeper.interop.claude_blocks import (
     file_of,
     foreign_blocks,
     other_fields,
-    rested,
     text_of,
 )
 from turnkeeper.interop.claude_tree import Entry, Tree
 from turnkeeper.interop.draft import Draft
-from turnkeeper.interop.fields import objects, rest, word
+from turnkeeper.interop.fields import objects, rest, rest_as, word
 from turnkeeper.interop.lines import Account, read_lines
 from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, derived_session_id
 from turnkeeper.workspace import paths
@@ -181,7 +180,7 @@ class _File:
             key = f"{entry.uuid}/{nth}"
             if block.get("type") == "text" and isinstance(block.get("text"), str):
                 synthetic = {"synthetic": True} if entry.body.get("isMeta") is True else {}
-                draft.text(made, key, block["text"], {**synthetic, **rested(block, "type", "text")})
+                draft.text(made, key, block["text"], {**synthetic, **rest_as("block", block, "type", "text")})
             elif (file := file_of(block)) is not None:
                 draft.part(made, key, file)
             else:
@@ -245,13 +244,13 @@ class _File:
     def _block(self, turn: RawMessage, key: str, block: RawObject, draft: Draft, other: RawObject) -> None:
         match block.get("type"):
             case "text" if isinstance(block.get("text"), str):
-                draft.text(turn, key, block["text"], {**rested(block, "type", "text"), **other})
+                draft.text(turn, key, block["text"], {**rest_as("block", block, "type", "text"), **other})
             case "thinking" if isinstance(block.get("thinking"), str):
                 draft.reasoning(turn, key, block["thinking"], {**rest(block, "type", "thinking"), **other})
             case "redacted_thinking":
                 draft.reasoning(turn, key, "", {**rest(block, "type"), **other})
             case "tool_use":
-                own = {**rested(block, "type", "id", "name", "input"), **other}
+                own = {**rest_as("block", block, "type", "id", "name", "input"), **other}
                 draft.call(turn, block.get("id"), block.get("name"), block.get("input"), own)
             case _:
                 draft.part(turn, key, {"type": f"{PROGRAM}-block", "block": block, **other})

@@ -14,8 +14,8 @@ from turnkeeper.interop import shapes
 from turnkeeper.interop.codex_items import Items, texts_of
 from turnkeeper.interop.draft import Draft
 from turnkeeper.interop.fields import count, objects, usage, word
-from turnkeeper.interop.lines import Account, read_lines
-from turnkeeper.interop.raw import RawObject, RawSession, Unreadable, derived_session_id, parse_file
+from turnkeeper.interop.lines import Account, items_of, read_lines
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, derived_session_id, parse_file
 from turnkeeper.model.session import Origin
 from turnkeeper.workspace import paths
 
@@ -53,12 +53,7 @@ def _whole(file: Path, account: Account) -> Iterable[tuple[int, RawObject]]:
     found = shapes.as_object(parse_file(file))
     if not isinstance(found.get("items"), list):
         raise Unreadable('is no history of Codex: expected {"session": {...}, "items": [...]}')
-    for number, item in enumerate([found.get("session"), *found["items"]], 1):
-        account.read(number)
-        if isinstance(item, dict):
-            yield number, item
-        else:
-            account.report(number, "is not a JSON object")
+    return items_of([found.get("session"), *found["items"]], account)
 
 
 def _item(body: RawObject) -> tuple[str, RawObject]:
@@ -149,7 +144,7 @@ class _File:
             case "token_count":
                 return self._count(shapes.as_object(payload.get("info")))
             case "turn_aborted":
-                turn = next((one for one in reversed(self._draft.messages) if one.info["role"] == "assistant"), None)
+                turn = self._last_turn()
                 if turn is None or turn is not self._draft.messages[-1]:
                     return False
                 reason = word(payload.get("reason")) or "interrupted"
@@ -160,6 +155,9 @@ class _File:
                 return self._rolled_back(count(payload.get("num_turns")))
             case _:
                 return False
+
+    def _last_turn(self) -> RawMessage | None:
+        return next((one for one in reversed(self._draft.messages) if one.info["role"] == "assistant"), None)
 
     def _repeated(self, kind: str, text: object) -> bool:
         """Tell the text of an event, unless a response item tells it."""
@@ -175,7 +173,7 @@ class _File:
 
     def _count(self, info: RawObject) -> bool:
         spent, total = shapes.as_object(info.get("last_token_usage")), info.get("total_token_usage")
-        turn = next((one for one in reversed(self._draft.messages) if one.info["role"] == "assistant"), None)
+        turn = self._last_turn()
         if not spent or turn is None:
             return False
         if total is not None and total == self._spent:

@@ -7,7 +7,7 @@ from typing import Final
 
 from turnkeeper.interop import shapes
 from turnkeeper.interop.draft import Draft
-from turnkeeper.interop.fields import data_url, objects, rest, word
+from turnkeeper.interop.fields import data_url, objects, rest, rest_as, word
 from turnkeeper.interop.raw import RawMessage, RawObject, Unreadable, parse
 from turnkeeper.model.value import Json, encode
 
@@ -102,7 +102,7 @@ class Items:
     def _block(self, message: RawMessage, key: str, block: RawObject, role: Json) -> None:
         text = block.get("text")
         image = block.get("image_url")
-        more = {"codex": kept} if (kept := rest(block, "type", "text")) else {}
+        more = rest_as("codex", block, "type", "text")
         if isinstance(text, str):
             harness = role not in ("user", "assistant") or (role == "user" and text.lstrip().startswith(HARNESS))
             marks = {"synthetic": True, "ignored": True} if harness else {}
@@ -117,9 +117,9 @@ class Items:
         self._draft.reasoning(self._open(), self.key, "\n\n".join(texts_of(item)), sealed)
 
     def _call(self, item: RawObject, given: Json, raw: str | None, *mapped: str) -> None:
-        own = rest(item, "type", "name", "call_id", "timestamp", *mapped)
+        own = rest_as("codex", item, "type", "name", "call_id", "timestamp", *mapped)
         call_id = item.get("call_id", item.get("id"))
-        self._draft.call(self._open(), call_id, item.get("name"), given, {"codex": own} if own else {}, raw=raw or "")
+        self._draft.call(self._open(), call_id, item.get("name"), given, own, raw=raw or "")
 
     def _hosted(self, tool: str, item: RawObject) -> None:
         """A call that the provider ran itself. Its result is not recorded, but for an image."""
@@ -145,8 +145,8 @@ class Items:
             output = "\n".join(_text(one) for one in output if "image_url" not in shapes.as_object(one))
         text, more = _unwrapped(output if isinstance(output, str) else encode(output).decode())
         self.close()
-        own = rest(item, "type", "call_id", "output", "tools", "timestamp")
-        kept = {**metadata, **more, **({"codex": own} if own else {})}
+        own = rest_as("codex", item, "type", "call_id", "output", "tools", "timestamp")
+        kept = {**metadata, **more, **own}
         return self._draft.settle(item.get("call_id"), text, files, kept, is_error=is_error)
 
 

@@ -4,6 +4,7 @@ The result is a RawSession in opencode's format. Ids depend only on the program'
 same ones. Fields that the format has no place for are kept under the name of the program, and so in ``$extra``.
 """
 
+from itertools import count
 from typing import Final
 
 from turnkeeper.core.limits import BRANCH_MESSAGES_MAX, TITLE_CHARS_MAX
@@ -77,13 +78,7 @@ class Draft:
 
     def _add(self, message: RawMessage, key: str, body: RawObject) -> RawObject:
         known = self._part_ids.setdefault(id(message), set())
-        ms = shapes.created(message.info)
-        nth, name = 0, derived_id("prt", ms, 0, message.info["id"], key)
-        while name in known:
-            nth += 1
-            name = derived_id("prt", ms, nth, message.info["id"], key)
-        known.add(name)
-        part = {**body, "id": name}
+        part = {**body, "id": _free_id(known, "prt", shapes.created(message.info), message.info["id"], key)}
         message.parts.append(part)
         return part
 
@@ -204,11 +199,7 @@ class Draft:
         return [*found, own]
 
     def _message(self, role: str, key: str, rest: RawObject | None) -> RawMessage:
-        name, nth = derived_id("msg", self.ms, 0, self.id, key), 0
-        while name in self._message_ids:
-            nth += 1
-            name = derived_id("msg", self.ms, nth, self.id, key)
-        self._message_ids.add(name)
+        name = _free_id(self._message_ids, "msg", self.ms, self.id, key)
         info: RawObject = {"id": name, "role": role, "time": {"created": self.ms}}
         kept = {field: value for field, value in (rest or {}).items() if value is not None}
         info[self.program] = {**kept, "source": key}
@@ -263,3 +254,10 @@ class Draft:
         made.info.pop("parentID", None)
         made.origin = Origin(session_id=self.id)
         return made
+
+
+def _free_id(taken: set[str], prefix: str, ms: int, *of: str) -> str:
+    """The first derived id that is not taken, which it is from now on."""
+    name = next(name for nth in count() if (name := derived_id(prefix, ms, nth, *of)) not in taken)
+    taken.add(name)
+    return name

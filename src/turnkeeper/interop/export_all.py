@@ -17,7 +17,8 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, SnapshotPart, StepFinishPart, StepStartPart
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.sessions.listing import every_id
-from turnkeeper.store.damaged import DamagedDocument, DamagedNames
+from turnkeeper.store import keys
+from turnkeeper.store.damaged import DamagedDocument, DamagedNames, skipping
 from turnkeeper.store.engine import StoreDamaged
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.files import PRIVATE, replacing
@@ -104,9 +105,11 @@ async def export_tree(
             tree.message(message)
         tree.write("meta", {**export.session_json(session, sanitise=sanitise), "messages": tree.order})
         if not sanitise:
-            tree.write("todo", await store.queries.todos(session_id))
-            if diffs := await store.queries.diffs(session_id):
-                tree.write("diff", diffs)
+            with skipping(keys.todo(session_id), damaged):
+                tree.write("todo", await store.queries.todos(session_id))
+            with skipping(keys.diff(session_id), damaged):
+                if diffs := await store.queries.diffs(session_id):
+                    tree.write("diff", diffs)
         _replace(draft, target / session_id)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)

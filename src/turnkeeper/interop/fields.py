@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 from turnkeeper.core.limits import IMPORTED_TITLE_CHARS
 from turnkeeper.interop import shapes
-from turnkeeper.interop.normalise import TIME_MAX
 from turnkeeper.interop.raw import RawMessage, RawObject
 from turnkeeper.model.value import Json
 
@@ -13,7 +12,7 @@ def milliseconds(time: Json, default: int) -> int:
     """A time of a source in milliseconds since 1970."""
     if shapes.is_number(time):
         ms = int(time if time > 100_000_000_000 else time * 1000) if -1e15 < time < 1e15 else -1
-        return ms if 0 <= ms <= TIME_MAX else default
+        return ms if 0 <= ms <= shapes.TIME_MAX else default
     if not isinstance(time, str) or not time:
         return default
     try:
@@ -21,7 +20,7 @@ def milliseconds(time: Json, default: int) -> int:
         ms = int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return default
-    return ms if 0 <= ms <= TIME_MAX else default
+    return ms if 0 <= ms <= shapes.TIME_MAX else default
 
 
 def usage(input: Json = 0, output: Json = 0, reasoning: Json = 0, read: Json = 0, write: Json = 0) -> RawObject:
@@ -55,6 +54,12 @@ def data_url(mime: Json, data: Json) -> RawObject:
 def rest(line: RawObject, *mapped: str) -> RawObject:
     """The fields of an object that are not mapped."""
     return {key: value for key, value in line.items() if key not in mapped}
+
+
+def rest_as(name: str, line: RawObject, *mapped: str) -> RawObject:
+    """The fields of an object that are not mapped, under a name; nothing if there are none."""
+    kept = rest(line, *mapped)
+    return {name: kept} if kept else {}
 
 
 def word(value: Json) -> str:

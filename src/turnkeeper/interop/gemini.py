@@ -14,7 +14,7 @@ from turnkeeper.interop import shapes
 from turnkeeper.interop.draft import Draft
 from turnkeeper.interop.fields import rest, word
 from turnkeeper.interop.gemini_record import Record
-from turnkeeper.interop.lines import Account, read_lines
+from turnkeeper.interop.lines import Account, items_of, read_lines
 from turnkeeper.interop.raw import (
     RawMessage,
     RawObject,
@@ -56,12 +56,7 @@ def _whole(file: Path, account: Account) -> Iterable[tuple[int, RawObject]]:
     found = shapes.as_object(parse_file(file))
     if not isinstance(found.get("messages"), list):
         raise Unreadable('is no history of Gemini CLI: expected {"sessionId": ..., "messages": [...]}')
-    for number, item in enumerate([rest(found, "messages"), *found["messages"]], 1):
-        account.read(number)
-        if isinstance(item, dict):
-            yield number, item
-        else:
-            account.report(number, "is not a JSON object")
+    return items_of([rest(found, "messages"), *found["messages"]], account)
 
 
 class _File:

@@ -4,7 +4,7 @@ from typing import Final
 
 from turnkeeper.interop import shapes
 from turnkeeper.interop.draft import Draft
-from turnkeeper.interop.fields import count, data_url, rest, usage, word
+from turnkeeper.interop.fields import count, data_url, rest, rest_as, usage, word
 from turnkeeper.interop.raw import RawMessage, RawObject
 from turnkeeper.model.value import Json, encode
 
@@ -56,10 +56,9 @@ class Record:
         if isinstance(part.get("text"), str) and part.get("thought") is True:
             draft.reasoning(message, key, part["text"], rest(part, "text", "thought"))
         elif isinstance(part.get("text"), str):
-            more = {"gemini": kept} if (kept := rest(part, "text")) else {}
-            draft.text(message, key, part["text"], more)
+            draft.text(message, key, part["text"], rest_as("gemini", part, "text"))
         elif isinstance(inline.get("data"), str):
-            more = {"gemini": kept} if (kept := rest(part, "inlineData")) else {}
+            more = rest_as("gemini", part, "inlineData")
             draft.part(message, key, {**data_url(inline.get("mimeType"), inline["data"]), **more})
         elif isinstance(file.get("fileUri"), str):
             mime = word(file.get("mimeType")) or "application/octet-stream"
@@ -76,8 +75,8 @@ class Record:
                 continue
             self._draft.at(call.get("timestamp"))
             name = word(call.get("id")) or f"{self._body['id']}-{nth}"
-            own = rest(call, "id", "name", "args", "result", "status", "timestamp")
-            self._draft.call(message, name, call["name"], call.get("args"), {"gemini": own} if own else {})
+            own = rest_as("gemini", call, "id", "name", "args", "result", "status", "timestamp")
+            self._draft.call(message, name, call["name"], call.get("args"), own)
             if call.get("status") in _DONE or call.get("result") is not None:
                 self._result(name, call)
 

@@ -3,6 +3,7 @@
 from turnkeeper.model.message import UNKNOWN_MODEL, AssistantMessage, Message, UserMessage
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, may_follow
+from turnkeeper.store.fanout import is_growing
 
 
 def is_message_later(before: Message, after: Message) -> bool:
@@ -46,7 +47,7 @@ def is_part_later(before: Part, after: Part) -> bool:
     """Whether ``after`` is the finished text of ``before``, or a later state of its call, or its pruned output."""
     match before, after:
         case (TextPart(), TextPart()) | (ReasoningPart(), ReasoningPart()):
-            return _is_open(before) and not _is_open(after)
+            return is_growing(before) and not is_growing(after)
         case ToolPart(state=ToolCompleted() as old), ToolPart(state=ToolCompleted() as new):
             is_pruned = old.time.compacted is None and new.time.compacted is not None
             if old.full is None and new.full is not None:  # The source has the whole output in a file of its own.
@@ -58,7 +59,3 @@ def is_part_later(before: Part, after: Part) -> bool:
             return before.call_id == after.call_id and may_follow(before.state, after.state)
         case _:
             return False
-
-
-def _is_open(part: Part) -> bool:
-    return isinstance(part, TextPart | ReasoningPart) and part.time is not None and part.time.end is None

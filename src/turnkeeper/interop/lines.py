@@ -1,19 +1,21 @@
 """Read files with one JSON object on each line, and account for every line."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from turnkeeper.core.limits import IMPORTED_LINE_BYTES_MAX
 from turnkeeper.interop.raw import RawObject, Unreadable, parse
 from turnkeeper.interop.report import Finding, LineCounts
+from turnkeeper.model.value import Json
 
 NUMBERS_SHOWN: Final = 5
 """Line numbers that a finding names."""
 CHUNK: Final = 1024 * 1024
 
 _REPORTED, _FOREIGN, _UNDERSTOOD = 1, 2, 3
+NO_OBJECT: Final = "is not a JSON object"
 _UNUSED = "in a file without a message"
 
 
@@ -82,6 +84,16 @@ def read_lines(file: Path, account: Account) -> Iterator[tuple[int, RawObject]]:
                 yield number, found
 
 
+def items_of(found: Sequence[Json], account: Account) -> Iterator[tuple[int, RawObject]]:
+    """The objects of a list, which an older layout has in place of lines, with their numbers. Others are reported."""
+    for number, item in enumerate(found, 1):
+        account.read(number)
+        if isinstance(item, dict):
+            yield number, item
+        else:
+            account.report(number, NO_OBJECT)
+
+
 def files_below(place: Path, problems: list[Finding]) -> Iterator[Path]:
     """Every file below a directory in order of its name. Links are followed, and each directory is entered once."""
     seen: set[tuple[int, int]] = set()
@@ -136,7 +148,7 @@ def _object(line: bytes, number: int, account: Account) -> RawObject | None:
             return None
     if isinstance(found, dict):
         return found
-    account.report(number, "is not a JSON object")
+    account.report(number, NO_OBJECT)
     return None
 
 

@@ -14,6 +14,7 @@ from turnkeeper.core import slug
 from turnkeeper.core.titles import default_title
 from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.interop import shapes
+from turnkeeper.interop.fields import word
 from turnkeeper.interop.fit import fit, trimmed
 from turnkeeper.interop.normalise_part import part_of
 from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, minted
@@ -25,9 +26,6 @@ from turnkeeper.model.parts import Part, StepFinishPart
 from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session, Tokens
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, Value
-
-TIME_MAX = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -100,10 +98,10 @@ def _session_info(raw: RawSession) -> RawObject:
     path = shapes.as_object(first.get("path"))
     created = _created(info, raw.messages)
     time = shapes.as_object(info.get("time"))
-    updated = time["updated"] if shapes.is_number(time.get("updated")) else created
+    updated = _bounded(time["updated"]) if shapes.is_number(time.get("updated")) else created
     info["time"] = {**time, "created": created, "updated": updated}
     info["projectID"] = info.get("projectID") if is_safe(info.get("projectID")) else "global"
-    info["directory"] = _text(info.get("directory")) or _text(path.get("cwd")) or "/"
+    info["directory"] = word(info.get("directory")) or word(path.get("cwd")) or "/"
     defaults = {
         "slug": slug.slug(sha256(info["id"].encode()).digest()),
         "title": default_title(created, child="parentID" in info),
@@ -184,7 +182,7 @@ def _message_info(raw: RawObject, session: Session, model: RawObject, prompt: st
 
 
 def _user(info: RawObject, model: RawObject) -> RawObject:
-    info["agent"] = _text(info.get("agent")) or "build"
+    info["agent"] = word(info.get("agent")) or "build"
     given = shapes.as_object(info.get("model"))
     if not all(isinstance(given.get(name), str) for name in model):
         info["model"] = {**given, **model}
@@ -210,14 +208,14 @@ def _models(messages: list[RawMessage]) -> list[RawObject]:
 
 
 def _assistant(info: RawObject, session: Session, prompt: str) -> RawObject:
-    info["parentID"] = _text(info.get("parentID")) or prompt
-    info["agent"] = _text(info.get("agent")) or _text(info.get("mode")) or "build"
-    info["mode"] = _text(info.get("mode")) or info["agent"]
-    info["modelID"] = _text(info.get("modelID")) or UNKNOWN
-    info["providerID"] = _text(info.get("providerID")) or UNKNOWN
+    info["parentID"] = word(info.get("parentID")) or prompt
+    info["agent"] = word(info.get("agent")) or word(info.get("mode")) or "build"
+    info["mode"] = word(info.get("mode")) or info["agent"]
+    info["modelID"] = word(info.get("modelID")) or UNKNOWN
+    info["providerID"] = word(info.get("providerID")) or UNKNOWN
     path = shapes.as_object(info.get("path"))
-    cwd = _text(path.get("cwd")) or session.directory
-    info["path"] = {**path, "cwd": cwd, "root": _text(path.get("root")) or cwd}
+    cwd = word(path.get("cwd")) or session.directory
+    info["path"] = {**path, "cwd": cwd, "root": word(path.get("root")) or cwd}
     info["cost"] = info["cost"] if shapes.is_number(info.get("cost")) else 0
     info["tokens"] = shapes.tokens(info.get("tokens"))
     if isinstance(info.get("error"), dict):
@@ -268,9 +266,9 @@ def _diffs(raw: Json) -> tuple[FileDiff, ...] | None:
 def _created(info: RawObject, messages: list[RawMessage]) -> int:
     times = [shapes.as_object(info.get("time")).get("created")]
     times += [shapes.as_object(message.info.get("time")).get("created") for message in messages]
-    given = next((int(cast(float, time)) for time in times if shapes.is_number(time)), 0)
-    return min(max(given, 0), TIME_MAX)
+    return int(next((_bounded(cast(float, time)) for time in times if shapes.is_number(time)), 0))
 
 
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
+def _bounded(time: float) -> float:
+    """A time of which keys can be made."""
+    return min(max(time, 0), shapes.TIME_MAX)

@@ -8,6 +8,7 @@ no lock and creates no file.
 import heapq
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,22 +60,25 @@ class OpencodeDatabase:
         self._worktrees: dict[str, str] = {}
 
     def names(self) -> Sequence[str]:
-        """The ids of the sessions, by time of creation."""
-        return [str(row["id"]) for row in self._rows("session", order=("time_created", "id"), only=("id",))]
+        """The ids of the sessions, by time of creation. Raises Invalid, or Moved."""
+        with self._refusing_damage():
+            return [str(row["id"]) for row in self._rows("session", order=("time_created", "id"), only=("id",))]
 
     def projects(self) -> Iterable[RawObject]:
-        """The projects of the sessions."""
-        found = [project_info(row) for row in self._rows("project")]
+        """The projects of the sessions. Raises Invalid, or Moved."""
+        with self._refusing_damage():
+            found = [project_info(row) for row in self._rows("project")]
         self._worktrees = {project["id"]: project["worktree"] for project in found}
         return found
 
     def skipped(self) -> Iterable[Finding]:
-        """Messages whose session does not exist."""
+        """Messages whose session does not exist. Raises Invalid, or Moved."""
         for table in ("message", "session_message"):
             if "session_id" in self._columns.get(table, ()):
                 lost = f"SELECT id FROM {table} WHERE session_id NOT IN (SELECT id FROM session)"
-                for (message_id,) in self._connection.execute(lost):
-                    yield Finding(reason="its session is not there", place=table, message_id=str(message_id))
+                with self._refusing_damage():
+                    for (message_id,) in self._connection.execute(lost):
+                        yield Finding(reason="its session is not there", place=table, message_id=str(message_id))
 
     def read(self, name: str) -> Iterable[RawSession]:
         """A session with its history. Raises Unreadable, or Moved."""
@@ -85,6 +89,15 @@ class OpencodeDatabase:
             raise Unreadable(f"cannot be read: {error}") from error
         self.check()
         return [session]
+
+    @contextmanager
+    def _refusing_damage(self) -> Iterator[None]:
+        """Raise Invalid for a database that cannot be read, or Moved if that is because a process wrote to it."""
+        try:
+            yield
+        except (apsw.Error, UnicodeDecodeError) as error:
+            self.check()
+            raise Invalid(f"{self.name} cannot be read: {error}") from error
 
     def check(self) -> None:
         """Raise Moved if a database that is read in place has changed since it was opened."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from turnkeeper.interop import shapes
+from turnkeeper.interop.fields import objects, rest
 from turnkeeper.interop.raw import RawMessage, RawObject, derived_id
 from turnkeeper.model.value import Json, encode
 
@@ -65,7 +66,7 @@ class Translation:
             info["v2"]["error"] = row["error"]
         snapshot = shapes.as_object(row.get("snapshot"))
         parts = [_kept({"type": "step-start"}, snapshot=snapshot.get("start"))]
-        parts += [_content(item, row) for item in _objects(row.get("content"))]
+        parts += [_content(item, row) for item in objects(row.get("content"))]
         if "finish" in row or "tokens" in row:
             usage = {"reason": row.get("finish", "unknown"), "cost": row.get("cost", 0), "tokens": row.get("tokens")}
             parts.append(_kept({"type": "step-finish", **usage}, snapshot=snapshot.get("end")))
@@ -121,8 +122,8 @@ class Translation:
 
 def _head(row: RawObject, role: str, *mapped: str) -> RawObject:
     """The fields of every message, and under ``v2`` the fields that the caller does not map."""
-    rest = {key: item for key, item in row.items() if key not in {"id", "sessionID", "time", *mapped}}
-    return {"id": row["id"], "role": role, "time": shapes.as_object(row.get("time")), "v2": rest}
+    v2 = rest(row, "id", "sessionID", "time", *mapped)
+    return {"id": row["id"], "role": role, "time": shapes.as_object(row.get("time")), "v2": v2}
 
 
 def _message(info: RawObject, parts: list[RawObject]) -> RawMessage:
@@ -144,7 +145,7 @@ def _text(row: RawObject) -> RawObject:
 
 
 def _mentions(row: RawObject) -> Iterator[RawObject]:
-    for file in _objects(row.get("files")):
+    for file in objects(row.get("files")):
         part = {"type": "file", "mime": file.get("mime", ""), "url": file.get("uri", "")}
         part = _kept(part, filename=file.get("name"), description=file.get("description"))
         if isinstance(file.get("source"), dict):
@@ -152,7 +153,7 @@ def _mentions(row: RawObject) -> Iterator[RawObject]:
             path = unquote(urlsplit(url).path) if url.startswith("file:") else file.get("name", "")
             part["source"] = {"type": "file", "path": path, "text": _mention(file["source"])}
         yield part
-    for agent in _objects(row.get("agents")):
+    for agent in objects(row.get("agents")):
         source = _mention(agent["source"]) if isinstance(agent.get("source"), dict) else None
         yield _kept({"type": "agent", "name": agent.get("name", "")}, source=source)
 
@@ -164,14 +165,14 @@ def _mention(source: RawObject) -> RawObject:
 def _content(content: RawObject, row: RawObject) -> RawObject:
     match content.get("type"):
         case "text":
-            return {"type": "text", "text": content.get("text", ""), "v2": _rest(content, "type", "text")}
+            return {"type": "text", "text": content.get("text", ""), "v2": rest(content, "type", "text")}
         case "reasoning":
             time = shapes.as_object(content.get("time"))
             start = time.get("created", shapes.as_object(row.get("time")).get("created", 0))
             end = time.get("completed") if time else shapes.as_object(row.get("time")).get("completed", start)
             part = {"type": "reasoning", "text": content.get("text", ""), "time": _kept({"start": start}, end=end)}
-            rest = _rest(content, "type", "text", "providerMetadata", "time")
-            return _kept({**part, "v2": rest}, metadata=content.get("providerMetadata"))
+            v2 = rest(content, "type", "text", "providerMetadata", "time")
+            return _kept({**part, "v2": v2}, metadata=content.get("providerMetadata"))
         case "tool":
             return _tool(content)
         case _:
@@ -182,7 +183,7 @@ def _tool(content: RawObject) -> RawObject:
     part = {"type": "tool", "tool": content.get("name", ""), "callID": content.get("id", "")}
     part = _kept(part, provider=content.get("provider"))
     part["state"] = _state(shapes.as_object(content.get("state")), shapes.as_object(content.get("time")))
-    return {**part, "v2": _rest(content, "type", "name", "id", "provider", "state")}
+    return {**part, "v2": rest(content, "type", "name", "id", "provider", "state")}
 
 
 def _state(state: RawObject, time: RawObject) -> RawObject:
@@ -195,14 +196,12 @@ def _state(state: RawObject, time: RawObject) -> RawObject:
         case "running":
             return {**state, "time": {"start": start}, "metadata": shapes.as_object(state.get("structured"))}
         case "completed":
-            content = _objects(state.get("content"))
+            content = objects(state.get("content"))
             texts = [str(item.get("text", "")) for item in content if item.get("type") == "text"]
             if not content and state.get("structured"):
                 texts = [encode(state["structured"]).decode()]  # opencode sends this to the model in that case.
             files = [
-                _file(item)
-                for item in [*content, *_objects(state.get("attachments"))]
-                if "uri" in item or "url" in item
+                _file(item) for item in [*content, *objects(state.get("attachments"))] if "uri" in item or "url" in item
             ]
             return _kept({**state, "output": "\n".join(texts), "time": over}, attachments=files or None)
         case "error":
@@ -220,13 +219,5 @@ def _file(item: RawObject) -> RawObject:
     return _kept({"type": "file", "mime": item.get("mime", ""), "url": url}, filename=item.get("name"))
 
 
-def _rest(content: RawObject, *mapped: str) -> RawObject:
-    return {key: item for key, item in content.items() if key not in mapped}
-
-
 def _kept(given: RawObject, **optional: Json) -> RawObject:
     return {**given, **{key: item for key, item in optional.items() if item is not None}}
-
-
-def _objects(value: Json) -> list[RawObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,6 +1,7 @@
 """Redact sessions: the redactor of a session, which has read the whole of it, and the report of what it masks."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from anyio import to_thread
 
@@ -10,6 +11,7 @@ from turnkeeper.interop.export_all import RedactorOf
 from turnkeeper.interop.raw import plain
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.redaction import KnownSecret, RedactionReport
+from turnkeeper.model.value import UNREADABLE
 from turnkeeper.store.damaged import DamagedNames
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.known_secrets import known_secrets
@@ -76,9 +78,11 @@ async def _read(store: Store, session_id: str, made: Redactor) -> None:
     number = 0
     async for messages in store.queries.walk(session_id, damaged=[]):
         number += await to_thread.run_sync(_read_messages, made, messages, number)
-    made.json(plain(await store.queries.todos(session_id)), "todos")
-    for diff in await store.queries.diffs(session_id):
-        made.json(plain(diff), "diffs")
+    with suppress(*UNREADABLE):
+        made.json(plain(await store.queries.todos(session_id)), "todos")
+    with suppress(*UNREADABLE):
+        for diff in await store.queries.diffs(session_id):
+            made.json(plain(diff), "diffs")
 
 
 def _read_messages(made: Redactor, messages: Iterator[MessageWithParts], before: int) -> int:

@@ -12,11 +12,13 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from turnkeeper.core.entry import Damaged
 from turnkeeper.interop.shared_session import Item, SharedSession
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.share import RemoteShare
-from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.model.value import UNREADABLE, JsonObject, encode
 from turnkeeper.sessions.share import is_expired
+from turnkeeper.store.engine import StoreDamaged
 from turnkeeper.store.store import Store
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ ATTEMPTS: Final = 3
 PAUSE_S: Final = 1.0
 ITEMS_MAX: Final = 500
 """Items of one request."""
+UNREAD: Final = -1
+"""The number of the newest event of a session whose state cannot be read."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
@@ -160,17 +164,19 @@ class RemoteShares:
             await ShareHost(remote.base, client, self._sleep).remove(remote.id, remote.secret)
 
     async def send_all(self, session_ids: Sequence[str]) -> None:
-        """Send what has changed in these sessions. A host that is away is told after the next change."""
+        """Send what has changed in these sessions. What could not be sent is sent after the next change."""
         for session_id in session_ids:
+            seq = UNREAD
             with suppress(NotFound):  # It was removed meanwhile.
-                seq = (await self._store.queries.state(session_id)).seq
-                if seq == self._seen.get(session_id):
-                    continue
                 try:
-                    await self.send(session_id)
-                except Invalid as refusal:
+                    seq = (await self._store.queries.state(session_id)).seq
+                    if seq != self._seen.get(session_id):
+                        await self.send(session_id)
+                except (Invalid, Damaged, StoreDamaged, *UNREADABLE) as error:
+                    # A host that is away, or one damaged session, must not keep the others from being sent.
+                    if self._seen.get(session_id) != seq:
+                        log.warning("the share of %s is not up to date: %s", session_id, error)
                     self._seen[session_id] = seq
-                    log.warning("the share of %s is not up to date: %s", session_id, refusal)
 
 
 def _client() -> "httpx2.AsyncClient":

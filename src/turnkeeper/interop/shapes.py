@@ -11,6 +11,9 @@ from turnkeeper.model.value import Json
 FAILURES = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Failure))
 """The names of the failures of the model."""
 
+TIME_MAX = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
 PATCH_LINES_MAX = 4000
 """Longer files are shown as replaced completely, because the time to compute a small patch grows quadratically."""
 

@@ -107,13 +107,10 @@ class SharedSession:
         """Messages as they are shown. Those that have not changed are kept, unless the redactor has learnt more."""
         made: dict[str, SharedMessage] = {}
         for number, message in some:
-            source, before = sha256(encode(message)).digest(), self._messages.get(message.info.id)
-            is_same = before is not None and before.source == source and not has_learnt
-            made[message.info.id] = (
-                before
-                if is_same and before is not None
-                else self._message(mask, message, source, before, f"message {number}")
-            )
+            source, known = sha256(encode(message)).digest(), self._messages.get(message.info.id)
+            if known is None or known.source != source or has_learnt:
+                known = self._message(mask, message, source, known, f"message {number}")
+            made[message.info.id] = known
         return made
 
     def _message(

@@ -16,8 +16,8 @@ from turnkeeper.plugins.context import Contributions, PluginContext
 from turnkeeper.plugins.plugin import Limits, Plugin
 from turnkeeper.plugins.plugin_set import NONE, PluginSet
 from turnkeeper.plugins.sources import JAVASCRIPT, Packages, PluginSource, files_in, function_of, named_packages
+from turnkeeper.workspace.config import LoadedSettings
 from turnkeeper.workspace.project import ProjectPlace
-from turnkeeper.workspace.setting_files import code_directories
 from turnkeeper.workspace.tool_files import ToolTrust
 
 log = logging.getLogger(__name__)
@@ -61,12 +61,12 @@ class PluginHost:
         """The plugins that are loaded for a directory."""
         return self._sets.get(directory, NONE)
 
-    async def of(self, place: ProjectPlace, config: Config) -> PluginSet:
+    async def of(self, place: ProjectPlace, loaded: LoadedSettings) -> PluginSet:
         """The plugins of a place. Those that are new or changed are loaded, and those that are gone are removed."""
         if flags.PURE.is_on(self._environ):
             return NONE
-        directories = code_directories(place.directory, place.worktree, self._environ)
-        wanted = [*named_packages(_named(config), self._packages), *files_in(directories, self._trust)]
+        directories = [one.path for one in loaded.directories]
+        wanted = [*named_packages(_named(loaded.config), self._packages), *files_in(directories, self._trust)]
         if [plugin.source for plugin in self.now(place.directory).plugins] == wanted:
             return self.now(place.directory)
         async with self._lock:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.request import ModelRequest, ToolDefinition
@@ -11,8 +11,10 @@ from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import encode
 from turnkeeper.plugins import hooks as h
 from turnkeeper.plugins import payloads as p
-from turnkeeper.plugins.plugin_set import Changed, PluginSet
+from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.providers.provider import Provider
+
+O = TypeVar("O", bound=p.Output)  # noqa: E741 # The output of a hook.
 
 
 class ChangedRequest(NamedTuple):
@@ -24,46 +26,35 @@ class ChangedRequest(NamedTuple):
 
 async def changed_request(plugins: PluginSet, request: ModelRequest, asked: p.RequestInput) -> ChangedRequest:
     """The request after all plugins have seen it."""
-    session_id, changes = asked.session_id, list[str]()
+    changes: list[str] = []
 
-    def note(what: str, changed: Changed[p.Output]) -> bool:
-        changes.extend(f"{name}: {what}" for name in changed.by)
-        return bool(changed.by)
+    async def changed(what: str, hook: h.Hook[p.RequestInput, O], given: O) -> O | None:
+        """The output of a hook; None if no plugin changed it."""
+        output, by = await plugins.trigger(hook, asked, given, session_id=asked.session_id)
+        changes.extend(f"{name}: {what}" for name in by)
+        return output if by else None
 
-    if plugins.has(h.CHAT_PARAMS.name):
-        params = p.ParamsOutput(
-            temperature=request.temperature,
-            top_p=request.top_p,
-            max_output_tokens=request.output_max,
-            options=dict(request.options),
+    if not plugins.plugins:
+        return ChangedRequest(request)
+    params = p.ParamsOutput(
+        temperature=request.temperature,
+        top_p=request.top_p,
+        max_output_tokens=request.output_max,
+        options=dict(request.options),
+    )
+    if (own := await changed("parameters", h.CHAT_PARAMS, params)) is not None:
+        request = request.but(
+            temperature=own.temperature, top_p=own.top_p, output_max=own.max_output_tokens, options=own.options
         )
-        found = await plugins.trigger(h.CHAT_PARAMS, asked, params, session_id=session_id)
-        if note("parameters", found):  # type: ignore[arg-type] # It reads the names only.
-            params = found.output
-            request = request.but(
-                temperature=params.temperature,
-                top_p=params.top_p,
-                output_max=params.max_output_tokens,
-                options=params.options,
-            )
-    if plugins.has(h.CHAT_HEADERS.name):
-        headers = await plugins.trigger(
-            h.CHAT_HEADERS, asked, p.HeadersOutput(headers=dict(request.headers)), session_id=session_id
-        )
-        if note("headers", headers):  # type: ignore[arg-type] # As above.
-            request = request.but(headers=headers.output.headers)
-    if plugins.has(h.SYSTEM.name):
-        system = await plugins.trigger(
-            h.SYSTEM, asked, p.SystemOutput(system=list(request.system)), session_id=session_id
-        )
-        if note("system", system):  # type: ignore[arg-type] # As above.
-            request = request.but(system=tuple(system.output.system))
-    if plugins.has(h.MESSAGES.name):
-        messages = await plugins.trigger(
-            h.MESSAGES, asked, p.MessagesOutput(messages=list(request.messages)), session_id=session_id
-        )
-        if note("messages", messages):  # type: ignore[arg-type] # As above.
-            request = request.but(messages=tuple(messages.output.messages))
+    headers = p.HeadersOutput(headers=dict(request.headers))
+    if (sent := await changed("headers", h.CHAT_HEADERS, headers)) is not None:
+        request = request.but(headers=sent.headers)
+    system = p.SystemOutput(system=list(request.system))
+    if (told := await changed("system", h.SYSTEM, system)) is not None:
+        request = request.but(system=tuple(told.system))
+    messages = p.MessagesOutput(messages=list(request.messages))
+    if (shown := await changed("messages", h.MESSAGES, messages)) is not None:
+        request = request.but(messages=tuple(shown.messages))
     return ChangedRequest(request, tuple(changes))
 
 

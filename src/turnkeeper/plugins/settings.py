@@ -39,7 +39,7 @@ class PluggedSettings:
 
     async def renew(self, place: ProjectPlace, loaded: LoadedSettings) -> PluginSet:
         """The plugins of a place as its files and settings say now."""
-        plugins = await self.host.of(place, loaded.config)
+        plugins = await self.host.of(place, loaded)
         known = self._known.get(place.directory)
         if not plugins.plugins:
             self._known.pop(place.directory, None)

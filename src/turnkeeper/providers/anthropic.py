@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from turnkeeper.core.lowering import NO_OUTPUT
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -178,7 +179,7 @@ def _result(result: Result) -> Wire:
     block: Wire = {
         "type": "tool_result",
         "tool_use_id": result.call_id,
-        "content": content or [{"type": "text", "text": transforms.NO_OUTPUT}],
+        "content": content or [{"type": "text", "text": NO_OUTPUT}],
     }
     return {**block, "is_error": True} if result.is_error else block
 

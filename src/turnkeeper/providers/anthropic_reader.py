@@ -101,7 +101,7 @@ class Reader(codec.Reader):
         elif kind == "message_stop":
             self._finish(self._reason)
         elif kind == "error" or name == b"error" or event.error is not None:
-            self.fail_with(msgspec.json.decode(data))
+            self.fail_with_event(data)
 
     def complete(self) -> bool:
         """Finish if there is a stop reason, even if the last event is missing."""

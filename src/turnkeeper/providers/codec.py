@@ -28,6 +28,7 @@ _HALF_CHARACTER = re.compile(
     rb"\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}", re.I
 )
 _encoder = msgspec.json.Encoder()
+_anything = msgspec.json.Decoder(object)
 
 
 class Reader:
@@ -83,6 +84,10 @@ class Reader:
     def complete(self) -> bool:
         """Finish an answer whose stream lacks its last event; False if the answer itself is incomplete."""
         return False
+
+    def fail_with_event(self, data: bytes) -> None:
+        """An event is the error that the provider reports."""
+        self.fail_with(decode(_anything, data))
 
     def fail_with(self, error: object) -> None:
         """The provider reports an error inside the stream."""

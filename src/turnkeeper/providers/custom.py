@@ -9,8 +9,7 @@ from anyio import to_thread
 from turnkeeper.core.failures import broken
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.request import Call, ModelRequest
-from turnkeeper.model.stream import Finish, FinishStep, Start, StartStep, StreamError, StreamEvent
-from turnkeeper.model.value import encode
+from turnkeeper.model.stream import Start, StartStep, StreamError, StreamEvent
 from turnkeeper.providers.answer import AnswerStream
 from turnkeeper.providers.provider import Provider
 
@@ -48,7 +47,7 @@ class _Custom:
                 if isinstance(piece, Call):
                     answer.close_text(text_block)
                     text_block, calls = "", calls + 1
-                    _call(answer, piece, piece.id or f"call_{calls}")
+                    answer.call(piece.id or f"call_{calls}", piece.name, piece.input)
                 else:
                     text_block = text_block or f"text-{calls}"
                     answer.text(text_block, piece)
@@ -57,14 +56,8 @@ class _Custom:
             said = f"The provider failed: {type(error).__name__}: {error}"
             yield [StreamError(failure=broken(said, code="", is_retryable=False))]
             return
-        answer.close_text(text_block)
-        yield [*answer.take(), FinishStep(reason="tool-calls" if calls else "stop"), Finish()]
-
-
-def _call(answer: AnswerStream, call: Call, call_id: str) -> None:
-    answer.open_call(call_id, call.name)
-    answer.call_input(call_id, encode(call.input).decode())
-    answer.close_call(call_id)
+        answer.finish("tool-calls" if calls else "stop")
+        yield answer.take()
 
 
 async def _given(function: AnswerFunction, request: ModelRequest) -> object:

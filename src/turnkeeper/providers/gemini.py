@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import quote
 
-import msgspec
-
+from turnkeeper.core.failures import json_or_none
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.failure import ApiFailure, Failure
 from turnkeeper.model.request import (
@@ -183,10 +182,7 @@ def _hosted(call: Call, result: Result | None) -> list[Wire]:
 
 def _retry_delay(body: str) -> str | None:
     """The seconds in ``error.details[].retryDelay``, which has the form ``34.07s``."""
-    try:
-        parsed = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
+    parsed = json_or_none(body)
     answer = next(iter(codec.objects(parsed if isinstance(parsed, list) else [parsed])), {})
     for detail in codec.objects(codec.own(answer, "error").get("details")):
         delay = codec.text_of(detail.get("retryDelay"))

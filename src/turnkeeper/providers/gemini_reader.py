@@ -110,7 +110,7 @@ class Reader(codec.Reader):
         """Parse one chunk."""
         chunk = codec.decode(_decoder, data)
         if chunk.error is not None:
-            self.fail_with(msgspec.json.decode(data))
+            self.fail_with_event(data)
             return
         if chunk.usage_metadata is not None:
             self._count(chunk.usage_metadata)

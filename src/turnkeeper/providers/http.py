@@ -11,9 +11,8 @@ from urllib.request import getproxies
 
 import anyio
 import httpx2
-import msgspec
 
-from turnkeeper.core.failures import broken, stream_failure
+from turnkeeper.core.failures import broken, json_or_none, stream_failure
 from turnkeeper.model.failure import AuthData, AuthFailure, Failure
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import Start, StartStep, StreamEvent, UsageCounted
@@ -74,9 +73,9 @@ class HttpProvider:
 
     def wire_length(self, request: ModelRequest) -> int:
         """The number of messages in the body of a request; see ``Measuring``."""
-        body = self._codec.body(request, self._endpoint)
-        messages = next((body[name] for name in ("messages", "input", "contents") if name in body), ())
-        return len(messages) if isinstance(messages, list) else 0
+        messages = self._codec.body(request, self._endpoint)[self._codec.MESSAGES]
+        assert isinstance(messages, list), "a conversation is a list"
+        return len(messages)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """The answer, in the portions in which it arrives; see ``Provider``."""
@@ -175,7 +174,7 @@ class HttpProvider:
         if not response.is_success:
             return self._codec.failure(response.status_code, headers, text, self._endpoint)
         if kind == "application/json" and '"error"' in text:
-            return stream_failure(_json(text), provider_id=self._endpoint.provider_id)
+            return stream_failure(json_or_none(text) or text, provider_id=self._endpoint.provider_id)
         message = f"{self._shown_url} answered with {kind} and not with a stream; check baseURL."
         return broken(message, code="not_a_stream", is_retryable=False, body=text)
 
@@ -285,10 +284,3 @@ async def _error_text(response: httpx2.Response, wait: _Wait) -> str:
 
 def _request_id(headers: httpx2.Headers) -> str | None:
     return next((headers[name] for name in REQUEST_IDS if name in headers), None)
-
-
-def _json(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return text

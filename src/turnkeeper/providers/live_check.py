@@ -1,16 +1,14 @@
 """The live check: asks a provider everything that ``core.live_checks`` wants to know, and counts what it costs."""
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 
 from turnkeeper.core import live_checks
-from turnkeeper.core.failures import finish_failure
 from turnkeeper.core.live_checks import Check, CheckAnswer, CheckResult
 from turnkeeper.core.usage import cost, step_tokens
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.stream import FinishStep, StreamError, TextDelta, ToolCall, Usage, UsageCounted
-from turnkeeper.providers.answer_stream import answer_stream
+from turnkeeper.model.stream import Usage
+from turnkeeper.providers.one_shot import ask
 from turnkeeper.providers.provider import Provider
 
 
@@ -51,25 +49,9 @@ class LiveCheck:
         return tuple(found)
 
     async def _answer(self, request: ModelRequest) -> CheckAnswer:
-        answer, text, calls = CheckAnswer(), "", []
-        async with aclosing(answer_stream(self._provider, request)) as stream:
-            async for batch in stream:
-                for event in batch:
-                    match event:
-                        case TextDelta(text=more):
-                            text += more
-                        case ToolCall():
-                            calls.append(event)
-                        case UsageCounted(usage=counted):
-                            answer = answer.but(usage=counted)
-                        case FinishStep(usage=counted):
-                            answer = answer.but(usage=counted or answer.usage, failure=finish_failure(event))
-                        case StreamError(usage=counted, failure=failure):
-                            answer = answer.but(usage=counted or answer.usage, failure=failure)
-                        case _:
-                            pass
+        answer = await ask(self._provider, request)
         self._count(answer.usage)
-        return answer.but(text=text, calls=tuple(calls))
+        return CheckAnswer(text=answer.text, calls=answer.calls, usage=answer.usage, failure=answer.failure)
 
     def _count(self, usage: Usage | None) -> None:
         self.requests += 1

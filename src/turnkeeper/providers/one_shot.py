@@ -1,4 +1,4 @@
-"""One-shot requests to a model outside the turns of a session: for a title or a Summary."""
+"""One-shot requests to a model outside the turns of a session: for a title, a Summary or a check."""
 
 from contextlib import aclosing
 
@@ -12,12 +12,12 @@ from turnkeeper.providers.provider import Provider
 
 
 class OneShotAnswer(Value):
-    """The answer of a one-shot request. ``called``: the model called tools."""
+    """The answer of a one-shot request."""
 
     text: str = ""
+    calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     failure: Failure | None = None
-    called: bool = False
 
 
 async def ask(provider: Provider, request: ModelRequest) -> OneShotAnswer:
@@ -31,7 +31,7 @@ async def ask(provider: Provider, request: ModelRequest) -> OneShotAnswer:
                     case TextDelta(text=more):
                         pieces.append(more)
                     case ToolCall():
-                        answer = answer.but(called=True)
+                        answer = answer.but(calls=(*answer.calls, event))
                     case UsageCounted(usage=counted):
                         answer = answer.but(usage=counted)
                     case FinishStep(usage=counted):

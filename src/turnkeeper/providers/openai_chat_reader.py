@@ -120,7 +120,7 @@ class Reader(codec.Reader):
             return
         chunk = codec.decode(_decoder, data)
         if chunk.error is not None or name == b"error":
-            self.fail_with(msgspec.json.decode(data))
+            self.fail_with_event(data)
             return
         counted = chunk.usage or (chunk.x_groq.usage if chunk.x_groq is not None else None)
         if counted is not None:

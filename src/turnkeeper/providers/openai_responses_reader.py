@@ -118,7 +118,7 @@ class Reader(codec.Reader):
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._finish(event.type, event.response or _Response())
             case _ if event.type == "error" or name == b"error" or (not event.type and event.error is not None):
-                self.fail_with(msgspec.json.decode(data))
+                self.fail_with_event(data)
             case _:
                 pass  # Progress of hosted tools, and unknown events. Items are parsed when they end.
 

@@ -4,6 +4,7 @@ import re
 from itertools import pairwise
 from typing import Final
 
+from turnkeeper.core.limits import JSON_DEPTH_MAX
 from turnkeeper.providers.answer import MalformedStream
 from turnkeeper.providers.codec import Wire, text_of
 
@@ -19,6 +20,8 @@ def add(given: Wire, piece: Wire) -> None:
     path = [int(index) if index else name for name, index in _STEP.findall(text_of(piece.get("jsonPath")))]
     if not path:
         raise MalformedStream("a piece of an input has no place")
+    if len(path) > JSON_DEPTH_MAX:
+        raise MalformedStream(f"a piece of an input is nested more than {JSON_DEPTH_MAX} deep")
     value = next((piece[key] for key in _VALUES if key in piece), None)
     holder: object = given
     for step, following in pairwise(path):

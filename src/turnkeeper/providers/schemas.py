@@ -1,6 +1,7 @@
 """Schemas: converts a tool's JSON schema to the dialect that a provider accepts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.value import JsonObject, encode
@@ -9,6 +10,8 @@ Schema = dict[str, object]
 
 REFERENCE_DEPTH_MAX = 6
 """How many nested references are replaced by their target."""
+REFERENCES_MAX = 10_000
+"""How many references are replaced in all: those of a schema that refers to itself multiply with the depth."""
 
 _OPENAI_KEYWORDS = (
     "$ref",
@@ -57,7 +60,7 @@ def for_model(schema: JsonObject, model: ModelInfo) -> Schema:
     if model.protocol == "anthropic":
         return rooted(schema)
     if model.protocol == "gemini" or "gemini" in name:
-        return rooted(gemini(inlined(rooted(schema), schema)))
+        return rooted(gemini(inlined(rooted(schema), schema, count())))
     if "kimi" in name or "moonshot" in name or "moonshot" in model.provider_id:
         return rooted(moonshot(schema))
     if model.provider_id in ("openai", "azure") or model.protocol == "openai-responses":
@@ -90,21 +93,23 @@ def flattened(schema: JsonObject) -> Schema:
     return {**rest, "type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-def inlined(node: object, root: JsonObject, depth: int = 0) -> object:
-    """The schema with local references replaced by their targets; below the depth limit, by an empty object."""
+def inlined(node: object, root: JsonObject, references: Iterator[int], depth: int = 0) -> object:
+    """The schema with local references replaced by their targets; beyond the limits, by an empty object."""
     if isinstance(node, list | tuple):
-        return [inlined(item, root, depth) for item in node]
+        return [inlined(item, root, references, depth) for item in node]
     if not isinstance(node, Mapping):
         return node
     reference = node.get("$ref")
     if not isinstance(reference, str):
-        return {key: inlined(value, root, depth) for key, value in node.items() if key not in ("$defs", "definitions")}
+        inner = {key: value for key, value in node.items() if key not in ("$defs", "definitions")}
+        return {key: inlined(value, root, references, depth) for key, value in inner.items()}
     target: object = root
     for name in reference.removeprefix("#/").split("/"):
         target = _mapping(target).get(name)
-    if depth >= REFERENCE_DEPTH_MAX or not isinstance(target, Mapping):
+    is_beyond = depth >= REFERENCE_DEPTH_MAX or next(references) >= REFERENCES_MAX
+    if is_beyond or not isinstance(target, Mapping):
         return {"type": "object", "properties": {}}
-    return inlined({**target, **{k: v for k, v in node.items() if k != "$ref"}}, root, depth + 1)
+    return inlined({**target, **{k: v for k, v in node.items() if k != "$ref"}}, root, references, depth + 1)
 
 
 def openai(schema: object) -> Schema:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from operator import is_
 
+from turnkeeper.core.lowering import NO_OUTPUT
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import (
     AssistantTurn,
@@ -26,7 +27,6 @@ from turnkeeper.model.value import encode
 from turnkeeper.providers import media
 from turnkeeper.providers.endpoint import Endpoint
 
-NO_OUTPUT = "[The tool gave no output]"
 BRIDGE = "Done."
 """The assistant text between a tool result and a user message, for families that require one."""
 RESULT_CHARS_MAX = 4000

@@ -25,6 +25,7 @@ from turnkeeper.model.mcp import McpInstructions
 from turnkeeper.model.message import ContextUpdate, Message
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.skill import Skill
+from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.store import Store
@@ -47,18 +48,13 @@ class Boundary(msgspec.Struct, frozen=True):
         model: ModelInfo,
         agent: Agent,
         place: ProjectPlace,
+        setup: DirectorySetup,
         *,
-        instructions: tuple[str, ...] = (),
-        skills: tuple[Skill, ...] = (),
-        rules: Ruleset = (),
-        served: tuple[McpInstructions, ...] = (),
-        timezone: str | None = None,
-        plugins: Iterable[ContextComponent] = (),
+        skills: tuple[Skill, ...],
+        rules: Ruleset,
+        served: tuple[McpInstructions, ...],
     ) -> tuple[Epoch, History]:
-        """The epoch this turn runs in, and the history with the news the model is told before it.
-
-        ``plugins`` are the components that the plugins of the place registered.
-        """
+        """The epoch this turn runs in, and the history with the news the model is told before it."""
         epoch_seq = view.epoch.seq if view.epoch is not None else 0
         compacted_at, told = look_back((entry.message for entry in reversed(history.entries)), epoch_seq)
         now = Circumstances(
@@ -71,10 +67,10 @@ class Boundary(msgspec.Struct, frozen=True):
             place=place,
             model=model,
             agent=agent,
-            now=lambda: self._local(timezone),
+            now=lambda: self._local(setup.timezone),
             environ=self.environ,
             home=Path(self.environ.get("HOME") or Path.home()),
-            instructions=instructions,
+            instructions=setup.instructions,
             skills=skills,
             rules=rules,
             served=served,
@@ -82,8 +78,9 @@ class Boundary(msgspec.Struct, frozen=True):
             begins=reason_to_begin(view.epoch, now) is not None,
         )
         # Of two with one key that of the program counts; a registry has no key twice.
-        own = sorted({one.key: one for one in (*plugins, *self.own)}.values(), key=lambda component: component.key)
-        if sampling.begins or instructions or own:
+        registered = (*setup.plugins.contributed.components, *self.own)
+        own = {one.key: one for one in registered}.values()
+        if sampling.begins or setup.instructions or own:
             await writer.flush()  # It may take its time, and what happened should be known.
         samples = await sample(BUILT_IN, own, sampling)
         epoch = await self.store.queries.whole(view.epoch) if view.epoch is not None else None
@@ -114,5 +111,4 @@ class Boundary(msgspec.Struct, frozen=True):
 
     def _local(self, timezone: str | None) -> datetime:
         """The user's time: the host's, unless they say where they are."""
-        moment = self.store.mint.now() / 1000
-        return datetime.fromtimestamp(moment, ZoneInfo(timezone)) if timezone else datetime.fromtimestamp(moment)
+        return datetime.fromtimestamp(self.store.mint.now() / 1000, ZoneInfo(timezone) if timezone else None)

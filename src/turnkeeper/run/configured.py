@@ -14,12 +14,15 @@ from anyio.abc import TaskGroup
 from turnkeeper.context.texts import agent_prompts
 from turnkeeper.core.agents import agents, default_agent, default_agent_problem, find_agent
 from turnkeeper.core.limits import SETTINGS_POLL_S
+from turnkeeper.core.permission import merge
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
 from turnkeeper.model.message import ModelChoice, model_choice
+from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.plugin import PluginStatus
 from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.session import Session
 from turnkeeper.plugins.hooks import SMALL_MODEL
 from turnkeeper.plugins.host import PluginHost
 from turnkeeper.plugins.payloads import SmallModelInput, SmallModelOutput
@@ -60,6 +63,14 @@ class DirectoryConfig(NamedTuple):
     def agent(self, name: str | None) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
         return find_agent(self.agents, name) if name is not None else default_agent(self.agents, self.config)
+
+
+class LookedAt(NamedTuple):
+    """What one look at a place found: its settings as they are written, its plugins, and what both give."""
+
+    loaded: LoadedSettings
+    plugins: PluginSet
+    config: DirectoryConfig
 
 
 class ResolvedDirectory(NamedTuple):
@@ -113,12 +124,19 @@ class ConfiguredDirectories:
     async def resolve(self, directory: str) -> ResolvedDirectory:
         """What a session's directory is now. Raises Invalid if it leads elsewhere, or its configuration is wrong."""
         place = await stored_place(directory)
-        await self.renew_plugins(place)
-        return ResolvedDirectory(place, self.config(place))
+        return ResolvedDirectory(place, (await self.look(place)).config)
+
+    async def look(self, place: ProjectPlace) -> LookedAt:
+        """What is there now, with the plugins brought up to date. Raises Invalid if the configuration is wrong."""
+        loaded = self.settings(place.directory, place.worktree)
+        plugins = await self.plugins.renew(place, loaded)
+        return LookedAt(loaded, plugins, self._config(place, loaded))
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:
         """What is configured in a place now. Raises Invalid if the configuration is wrong."""
-        loaded = self.settings(place.directory, place.worktree)
+        return self._config(place, self.settings(place.directory, place.worktree))
+
+    def _config(self, place: ProjectPlace, loaded: LoadedSettings) -> DirectoryConfig:
         config = self.plugins.config(place.directory, loaded)
         self._tell(place.directory, loaded)
         known = self._known.pop(place.directory, None)
@@ -167,6 +185,11 @@ class ConfiguredDirectories:
                 with suppress(Invalid):  # The next turn says so.
                     self.config(place)
 
+    async def rules(self, session: Session) -> Ruleset:
+        """The rules of a session: those of its agent, then its own. Raises Invalid if there is no such agent."""
+        _, config = await self.resolve(session.directory)
+        return merge(config.agent(session.agent).permission, session.permission or ())
+
     def default_model(self, place: ProjectPlace) -> ModelChoice:
         """The model of a prompt that names none."""
         config, catalog = self.catalog(place)
@@ -209,9 +232,9 @@ class ConfiguredDirectories:
                 plugins.unusable(by, SMALL_MODEL.name, error)
         return choice.small_model(catalog, config, used.provider_id) or choice.find(catalog, used)
 
-    async def skills(self, place: ProjectPlace) -> FoundSkills:
-        """The skills of a place, by name. What is wrong with a file is logged once. Raises Invalid."""
-        found = await self._skills.skills(place, self.config(place).config)
+    async def skills(self, place: ProjectPlace, seen: LookedAt) -> FoundSkills:
+        """The skills of a place that was just looked at, by name. What is wrong with a file is logged once."""
+        found = await self._skills.skills(place, seen.config.config, seen.loaded.directories)
         for problem in found.problems:
             if problem not in self._told_problems:
                 self._told_problems.add(problem)
@@ -224,8 +247,4 @@ class ConfiguredDirectories:
 
     async def plugin_statuses(self, place: ProjectPlace) -> tuple[PluginStatus, ...]:
         """What became of the plugins of a place, which are brought up to date. Raises Invalid."""
-        return tuple(plugin.status for plugin in (await self.renew_plugins(place)).plugins)
-
-    async def renew_plugins(self, place: ProjectPlace) -> PluginSet:
-        """Bring the plugins of a place up to date."""
-        return await self.plugins.renew(place, self.settings(place.directory, place.worktree))
+        return tuple(plugin.status for plugin in (await self.look(place)).plugins.plugins)

@@ -72,11 +72,8 @@ class Coordinator:
         """Run the session until it rests, joining a drain under way. Cancelling the caller does not stop the drain."""
         while (drain := self._drains.get(session_id)) is not None and (drain.is_stopping or drain.is_alone):
             await drain.done.wait()
-        if drain is None:
-            drain = self._start(session_id, resume=resume)
-        else:
-            drain.is_woken = True
-            drain.resumes = drain.resumes or resume
+        self.wake(session_id, resume=resume)
+        drain = self._drains[session_id]
         await drain.done.wait()
         return drain.outcome
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import anyio.lowlevel
 import msgspec
 from anyio.abc import TaskGroup
 
@@ -49,7 +50,7 @@ from turnkeeper.workspace.mcp_logins import McpLogins
 from turnkeeper.workspace.mcp_server import McpServer
 from turnkeeper.workspace.mcp_servers import McpServers
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace, identify
 from turnkeeper.workspace.secret_files import SecretFiles
 from turnkeeper.workspace.settings_cache import DIRECTORIES_MAX
 from turnkeeper.workspace.snapshots import Snapshots
@@ -135,9 +136,9 @@ class Directories(ConfiguredDirectories):
 
     async def setup(self, place: ProjectPlace) -> DirectorySetup:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
-        plugins = await self.renew_plugins(place)
-        config, catalog, known = self.config(place)
-        credentials, skills = self._auth.read(), await self.skills(place)
+        seen = await self.look(place)
+        loaded, plugins, (config, catalog, known) = seen
+        credentials, skills = self._auth.read(), await self.skills(place, seen)
         environ = self._command_environ(config, catalog)
         servers = await self.mcp.all.ready(place.directory, config, environ)
 
@@ -146,7 +147,9 @@ class Directories(ConfiguredDirectories):
 
         return DirectorySetup(
             agents=known,
-            toolbox=await self._toolboxes.of(place, servers, [one.tool for one in plugins.contributed.tools]),
+            toolbox=await self._toolboxes.of(
+                place, loaded.directories, servers, [one.tool for one in plugins.contributed.tools]
+            ),
             servers=servers,
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
@@ -173,6 +176,20 @@ class Directories(ConfiguredDirectories):
             goes_on_when_rejected=bool(config.experimental.continue_loop_on_deny),
             plugins=plugins,
         )
+
+    async def preload(self, directory: Path) -> None:
+        """Load what the first turn in a directory will need, in steps, so that other tasks can run between them.
+
+        Raises a Refusal where that turn would be refused.
+        """
+        place = await identify(directory)
+        model = self.model(place, self.default_model(place))
+        await anyio.lowlevel.checkpoint()
+        setup = await self.setup(place)
+        await anyio.lowlevel.checkpoint()
+        setup.toolbox.definitions()
+        await anyio.lowlevel.checkpoint()
+        setup.provider(model)
 
     def close_tools(self) -> None:
         """End what tools of files run besides their calls."""
@@ -225,8 +242,8 @@ class Directories(ConfiguredDirectories):
 
     async def commands(self, place: ProjectPlace) -> dict[str, Command]:
         """The commands of a place, by name. Raises Invalid if the configuration is wrong."""
-        await self.renew_plugins(place)
-        skills, loaded = await self.skills(place), self.settings(place.directory, place.worktree)
+        seen = await self.look(place)
+        skills, loaded = await self.skills(place, seen), seen.loaded
         plugged, served = self.plugins.commands(place.directory, loaded), await self.mcp.commands(place)
         return known_commands(CommandPlaces(loaded, skills.skills, plugged, served))
 

@@ -26,11 +26,21 @@ class Failover(msgspec.Struct, frozen=True):
     families: Families
     children: Children
     wakes: Wakes
+    group: TaskGroup
+    """Where sessions that are taken over while others run are run on."""
+
+    async def recover(
+        self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
+    ) -> list[str]:
+        """Close what dead processes left open, and run on what may be: the sessions that were found."""
+        left = await self.take_over(policy, ask=ask, failed=failed)
+        await self._resume(left)
+        return [one.session_id for one in left]
 
     async def take_over(
         self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
     ) -> list[Left]:
-        """Close what dead processes left open; the sessions that were found, to be given to ``resume``.
+        """Close what dead processes left open; the sessions that were found, to be given to ``resume_apart``.
 
         A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
         session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
@@ -40,7 +50,7 @@ class Failover(msgspec.Struct, frozen=True):
         await self._free_wakes(left)
         return self._noted(left)
 
-    async def resume(self, left: Sequence[Left]) -> None:
+    async def _resume(self, left: Sequence[Left]) -> None:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
         async with anyio.create_task_group() as group:
             for one in left:
@@ -48,8 +58,8 @@ class Failover(msgspec.Struct, frozen=True):
         for one in left:
             await self.families.wait(await self.children.root_of(one.session_id))
 
-    async def watch(self, group: TaskGroup) -> None:
-        """Take over sessions when their host dies or falls silent, and run them on in ``group``. Never ends."""
+    async def watch(self) -> None:
+        """Take over sessions when their host dies or falls silent, and run them on. Never ends."""
         leases = self.taking_over.lease_keeper.leases
         while True:
             await leases.pace.sleep(leases.terms.beat_s)
@@ -62,7 +72,7 @@ class Failover(msgspec.Struct, frozen=True):
                 await self._free_wakes(left)
                 names = ", ".join(one.session_id for one in left)
                 log.warning("sessions of hosts that died or fell silent were taken over: %s", names)
-                group.start_soon(self.resume_apart, self._noted(left), name="sessions of other hosts")
+                self.group.start_soon(self.resume_apart, self._noted(left), name="sessions of other hosts")
 
     async def _free_wakes(self, left: Sequence[Left]) -> None:
         """Let workers take wakes that the dead owners had taken; else those of later prompts would wait for them."""

@@ -32,17 +32,3 @@ async def allow_all(request: PermissionRequest) -> Reply:
 async def dismiss_all(request: QuestionRequest) -> QuestionReply:
     """Dismiss, because no user can answer. Models are not offered the tool that asks questions."""
     return QuestionReply(absence="nobody")
-
-
-__all__ = [
-    "Asker",
-    "NobodyToAsk",
-    "PermissionRequest",
-    "QuestionAsker",
-    "QuestionReply",
-    "QuestionRequest",
-    "Reply",
-    "allow_all",
-    "dismiss_all",
-    "reject_all",
-]

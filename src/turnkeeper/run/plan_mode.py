@@ -34,7 +34,7 @@ class PlanFile(NamedTuple):
     def of(cls, session: Session, place: ProjectPlace, environ: Mapping[str, str]) -> "PlanFile":
         """In the repository if there is one, else in the data directory."""
         folder = place.worktree / PLANS if place.vcs is not None else paths.data(environ) / "plans"
-        return cls(files.real(folder) / plan_name(session), files.real(place.top))
+        return cls(files.real(folder) / plan_name(session), place.top)
 
     @property
     def outside(self) -> list[str]:

@@ -13,7 +13,7 @@ from turnkeeper.core.turn_ends import Ending, open_turn, refused
 from turnkeeper.core.turn_request import PreparedRequest, TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import answer_max
-from turnkeeper.model.message import UserMessage
+from turnkeeper.model.message import TurnPath, UserMessage
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.plugins.payloads import RequestInput
 from turnkeeper.plugins.plugin_set import PluginSet
@@ -49,19 +49,14 @@ class Preparation(msgspec.Struct, frozen=True):
         """One turn, from its preparation to its end."""
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
-        mint = self.store.mint
+        mint, directory = self.store.mint, view.session.directory
+        message = open_turn(user, directory, directory, id=mint.message_id(), now=mint.now())
         try:
-            place = await stored_place(view.session.directory)
+            place = await stored_place(directory)
             check_not_grown(place, view.session.project_id, last_root(history))
-        except Refusal as refusal:
-            directory = view.session.directory
-            message = open_turn(user, directory, directory, id=mint.message_id(), now=mint.now())
-            await record_failed_turn(writer, message, refused(str(refusal)), mint.now())
-            return
-        message = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
-        if self.begun is not None and action.step == 1:
-            self.begun(view, history, user, place)
-        try:
+            message = message.but(path=TurnPath(cwd=str(place.directory), root=str(place.worktree)))
+            if self.begun is not None and action.step == 1:
+                self.begun(view, history, user, place)
             setup = await self.setup(place)
             model = setup.find(user.model)
             setting = TurnSetting.of(view.session, place, setup, action.user, self.boundary.environ)
@@ -80,12 +75,10 @@ class Preparation(msgspec.Struct, frozen=True):
             model,
             agent,
             place,
-            instructions=setup.instructions,
+            setup,
             skills=setup.skills if SKILL in toolbox.names else (),
             rules=rules,
             served=instructions(setup.servers, toolbox.names),
-            timezone=setup.timezone,
-            plugins=setup.plugins.contributed.components,
         )
         output_max = answer_max(model.limits, setup.window)
         tools, described = await changed_tools(setup.plugins, toolbox.definitions(), writer.session_id)

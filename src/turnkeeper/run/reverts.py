@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from turnkeeper.core.file_changes import noted
+from turnkeeper.core.file_changes import noted, summary_of
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.restores import is_pending
 from turnkeeper.core.revert import RevertPoint, file_steps, first_and_last_tree, set_aside
@@ -26,7 +26,6 @@ from turnkeeper.core.revert_plan import (
     described,
     has_files,
     not_put_back,
-    summary_of,
     target_point,
     turned_out,
 )

@@ -1,7 +1,7 @@
 """The runtime: everything that runs sessions in this process, put together."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -15,15 +15,11 @@ from turnkeeper.context.components import Components
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import STOP_S
 from turnkeeper.core.next_action import last_user
-from turnkeeper.core.permission import merge
 from turnkeeper.core.restores import is_pending
-from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import AnyNotification, Delta
-from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Busy, Elsewhere, Invalid, NotFound, Refusal
-from turnkeeper.model.session import Session
 from turnkeeper.providers.transport import Network
 from turnkeeper.run.abandon import CallTasks
 from turnkeeper.run.answers import AnswerDoor
@@ -35,7 +31,6 @@ from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Outcome
 from turnkeeper.run.delegating import delegate, new_coordinator
 from turnkeeper.run.directories import Directories
-from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.failover import Failover
 from turnkeeper.run.families import Families
@@ -46,7 +41,7 @@ from turnkeeper.run.open_turns import OpenTurns
 from turnkeeper.run.ownership import new_lease_keeper
 from turnkeeper.run.plugin_events import PluginEvents
 from turnkeeper.run.prepare import Preparation
-from turnkeeper.run.recover import AskToContinue, Failed, Left, Recovery, TakeOver
+from turnkeeper.run.recover import TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
 from turnkeeper.run.settings import Settings
@@ -118,7 +113,10 @@ class Runtime:
         self._families = Families(
             store, self._coordinator, self._releases, self.children, self.jobs, self.owner, self._interrupted
         )
-        self._failover = Failover(self._taking_over, self._coordinator, self._families, self.children, self.wakes)
+        self.failover = Failover(
+            self._taking_over, self._coordinator, self._families, self.children, self.wakes, self.group
+        )
+        """Takes over the sessions of other processes."""
 
     def _new_directories(self) -> Directories:
         settings = self._settings
@@ -355,10 +353,6 @@ class Runtime:
         """Sessions that are being run by this process."""
         return self._coordinator.active
 
-    async def agent(self, name: str | None, place: ProjectPlace) -> Agent:
-        """The agent of this name, or the default one. Raises Invalid with what there is."""
-        return self.directories.config(place).agent(name)
-
     @property
     def environ(self) -> Mapping[str, str]:
         """The environment of the program."""
@@ -369,11 +363,6 @@ class Runtime:
         """The user's home directory."""
         return Path(self._environ.get("HOME") or Path.home())
 
-    async def rules(self, session: Session) -> Ruleset:
-        """The rules of a session: those of its agent, then its own. Raises Invalid if there is no such agent."""
-        _, config = await self.directories.resolve(session.directory)
-        return merge(config.agent(session.agent).permission, session.permission or ())
-
     def model(self, wanted: ModelChoice, place: ProjectPlace) -> ModelInfo:
         """The model of this name. Raises Invalid with what looks alike."""
         try:
@@ -381,49 +370,9 @@ class Runtime:
         except NotFound as error:
             raise Invalid(str(error)) from error
 
-    def instructions_near(self, read: Iterable[Path], place: ProjectPlace) -> list[str]:
-        """The instruction files near files of a place that were read."""
-        return all_near(read, place, self._environ)
-
-    async def preload(self, directory: Path) -> None:
-        """Load what the first turn in a directory will need, in steps, so that other tasks can run between them.
-
-        Raises a Refusal where that turn would be refused.
-        """
-        place = await identify(directory)
-        model = self.directories.model(place, self.directories.default_model(place))
-        await anyio.lowlevel.checkpoint()
-        setup = await self.directories.setup(place)
-        await anyio.lowlevel.checkpoint()
-        setup.toolbox.definitions()
-        await anyio.lowlevel.checkpoint()
-        setup.provider(model)
-
-    async def take_over(
-        self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
-    ) -> list[Left]:
-        """Close what dead processes left open, as ``Failover.take_over`` does."""
-        return await self._failover.take_over(policy, ask=ask, failed=failed)
-
-    async def resume_taken_over(self, left: Sequence[Left]) -> None:
-        """Run those of the sessions that were taken over that have something to do. What stops one is logged."""
-        await self._failover.resume_apart(left)
-
-    async def watch_leases(self) -> None:
-        """Take over the sessions of hosts that die or fall silent, and run them on. Never ends."""
-        await self._failover.watch(self.group)
-
     async def wait_family(self, session_id: str) -> Outcome:
         """Wait until a session rests and no Child Session of this process works for it in the background."""
         return await self._families.wait(session_id)
-
-    async def recover(
-        self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
-    ) -> list[str]:
-        """Close what dead processes left open, and run on what may be: the sessions that were found."""
-        left = await self.take_over(policy, ask=ask, failed=failed)
-        await self._failover.resume(left)
-        return [one.session_id for one in left]
 
 
 async def _nothing(writer: FencedWriter) -> None:

@@ -1,8 +1,7 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
-import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,7 @@ from turnkeeper.core.lowering import LEFT
 from turnkeeper.core.next_action import DETACHED
 from turnkeeper.core.permission import Allow, Deny, decide
 from turnkeeper.core.sandbox import Confinement
-from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
+from turnkeeper.core.settling import AnswerTaken, Refused, Runs, begun, completed, failed, judge_call, reported, waited
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
@@ -28,7 +27,6 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
 from turnkeeper.plugins import calls
-from turnkeeper.plugins.plugin_set import NONE as NO_PLUGINS
 from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.run.abandon import StartsTasks, first_error, run_or_abandon
 from turnkeeper.run.asking import Asking, WaitingCall
@@ -42,16 +40,7 @@ from turnkeeper.text.surrogates import clean_object
 from turnkeeper.tools.delegation import Delegation
 from turnkeeper.tools.output import Bounds, settled
 from turnkeeper.tools.services import ToolServices
-from turnkeeper.tools.tool import (
-    Denied,
-    Interrupted,
-    NoRecall,
-    Recall,
-    Rejected,
-    ToolContext,
-    ToolFailure,
-    nobody_takes_over,
-)
+from turnkeeper.tools.tool import Denied, Interrupted, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
 
@@ -75,30 +64,30 @@ class Settlement(msgspec.Struct):
     snapshots: TurnSnapshots
     earlier: Sequence[Part]
     """The newest calls since the user spoke, in which a doom loop is looked for."""
+    bounds: Bounds
+    """What the results of the turn may take together."""
+    recall: Recall
+    environ: Mapping[str, str]
+    """What commands are run with."""
+    services: ToolServices
+    confine: Callable[[Ruleset, Sequence[Rule]], Confinement | None]
+    """How the kernel confines commands under these rules and approvals."""
+    jobs: Jobs | None
+    """The background jobs of this process."""
+    plan: Path
+    """The plan file of the session."""
+    handed_over: Callable[[str, str], Awaitable[list[Event]]]
+    """The events by which another agent is given a prompt."""
+    delegate: Callable[[WaitingCall, ToolPart], Delegation]
+    """How a call hands its work to a Child Session."""
+    plugins: PluginSet
+    goes_on_when_rejected: bool
+    """Whether the model goes on after the user rejected a call without a word."""
+    is_interrupted: Callable[[], bool]
+    """Whether the user stops the session. Else the process is ending, and calls that wait are left to another one."""
     is_last: bool = False
     """Whether the model was told to answer without tools."""
     schema: JsonObject | None = None
-    bounds: Bounds = msgspec.field(default_factory=Bounds)
-    """What the results of the turn may take together."""
-    recall: Recall = msgspec.field(default_factory=NoRecall)
-    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
-    """What commands are run with."""
-    services: ToolServices = msgspec.field(default_factory=ToolServices)
-    confine: Callable[[Ruleset, Sequence[Rule]], Confinement | None] = lambda rules, approvals: None
-    """How the kernel confines commands under these rules and approvals."""
-    jobs: Jobs | None = None
-    """The background jobs of this process."""
-    plan: Path | None = None
-    """The plan file of the session."""
-    handed_over: Callable[[str, str], Awaitable[list[Event]]] | None = None
-    """The events by which another agent is given a prompt."""
-    delegate: Callable[[WaitingCall, ToolPart], Delegation] | None = None
-    """How a call hands its work to a Child Session."""
-    plugins: PluginSet = NO_PLUGINS
-    goes_on_when_rejected: bool = False
-    """Whether the model goes on after the user rejected a call without a word."""
-    is_interrupted: Callable[[], bool] = lambda: True
-    """Whether the user stops the session. Else the process is ending, and calls that wait are left to another one."""
     left_waiting: list[ToolPart] = msgspec.field(default_factory=list)
     """The calls that were left as they are."""
     structured: Json = None
@@ -119,11 +108,12 @@ class Settlement(msgspec.Struct):
 
     async def resume(self, parts: Iterable[ToolPart], waiting: Collection[ToolPart]) -> None:
         """Run the waiting calls of a turn again, from their beginning. ``parts`` are all its calls, in order."""
-        begun = [self._begin(part) for part in parts]
+        again = [self._begin(part) for part in parts]
         try:
             async with anyio.create_task_group() as group:
-                for call in begun:
+                for call in again:
                     if call.part in waiting:
+                        call.part = begun(call.part, self.mint.now())
                         group.start_soon(self._settle, call, lambda: False)
         except BaseExceptionGroup as group_of_errors:
             raise first_error(group_of_errors) from group_of_errors
@@ -216,8 +206,7 @@ class _Call(WaitingCall):
 
     async def _run(self, is_doom_loop: bool) -> ToolState:
         part, turn = self.part, self._turn
-        delegation = self._delegation
-        if is_doom_loop and not (delegation is not None and await delegation.is_begun()):
+        if is_doom_loop and not await self._delegation.is_begun():
             await self._ask("doom_loop", (part.tool,), always=(part.tool,), metadata={"input": dict(part.state.input)})
         plugged = calls.PluggedCall(turn.plugins, part.tool, part.session_id, part.call_id)
         given, changed_by = await plugged.arguments(part.state.input)
@@ -228,13 +217,13 @@ class _Call(WaitingCall):
         after = partial(plugged.result, given)
         bound = await turn.toolbox.run(part.tool, given, context, turn.bounds, after)
         more = {"arguments": given, "changedBy": changed_by} if changed_by else {}
-        done = settled(part, bound, turn.mint, more)
+        done = settled(self.part, bound, turn.mint, more)
         storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
         return done
 
     @property
-    def _delegation(self) -> Delegation | None:
-        return self._turn.delegate(self, self.part) if self._turn.delegate is not None else None
+    def _delegation(self) -> Delegation:
+        return self._turn.delegate(self, self.part)
 
     def _context(self) -> ToolContext:
         turn = self._turn
@@ -265,10 +254,7 @@ class _Call(WaitingCall):
         )
 
     async def _hand_over(self, agent: str, words: str) -> None:
-        if self._turn.handed_over is None:
-            await nobody_takes_over(agent, words)
-        else:
-            self._following = await self._turn.handed_over(agent, words)
+        self._following = await self._turn.handed_over(agent, words)
 
     def _acts(self) -> None:
         self.restarts = False
@@ -298,9 +284,13 @@ class _Call(WaitingCall):
         turn = self._turn
         return CallRequests(self, self.part, turn.rules, turn.asking, turn.plugins, turn.mint, self._waiting)
 
-    def _waiting(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def _waiting(self) -> AsyncIterator[None]:
         """Encloses a wait for the user. A call that may have acted before it counts as acting."""
-        return self._turn.snapshots.waiting(self.part.id) if self.restarts else nullcontext()
+        since = self._now()
+        async with self._turn.snapshots.waiting(self.part.id) if self.restarts else nullcontext():
+            yield
+        self.part = waited(self.part, self._now() - since)
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
         """Keep what a running tool reports; recorded at most every PROGRESS_MS, for each record is a write."""

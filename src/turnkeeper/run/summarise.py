@@ -103,7 +103,7 @@ class Summariser(msgspec.Struct):
         if not pieces:
             return Written(text=digest(terms, previous, split.head), bills=tuple(self._bills))
         answer = await self._answer(_question(pieces[-1], previous, terms, draft))
-        problem = unusable(answer.failure, answer.text, is_call=answer.called)
+        problem = unusable(answer.failure, answer.text, is_call=bool(answer.calls))
         said = answer.text if problem is None else None
         found = final_text(said, terms, split.head, previous, verbatim(texts, split.previous), tokens_max=head)
         return Written(text=found, problem=problem, bills=tuple(self._bills))
@@ -121,7 +121,7 @@ class Summariser(msgspec.Struct):
     async def _answer(self, asked: str) -> OneShotAnswer:
         """The summariser's answer, asked for once more if the first cannot be used."""
         answer = await self._ask(asked)
-        if unusable(answer.failure, answer.text, is_call=answer.called) is None:
+        if unusable(answer.failure, answer.text, is_call=bool(answer.calls)) is None:
             return answer
         if answer.failure is not None and not await self._pause(answer.failure):
             return answer

@@ -10,9 +10,9 @@ from turnkeeper.tools.custom_files import CustomTools
 from turnkeeper.tools.mcp_tools import McpTools
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace.config import code_directories
 from turnkeeper.workspace.mcp_server import McpServer
 from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.setting_files import CodeDirectory
 from turnkeeper.workspace.tool_files import ToolTrust
 
 log = logging.getLogger(__name__)
@@ -60,14 +60,19 @@ class Toolboxes:
         return {name for tool in self._tools for name in (tool.name, tool.permission)}
 
     async def of(
-        self, place: ProjectPlace, servers: Sequence[McpServer] = (), plugged: Sequence[AnyTool] = ()
+        self,
+        place: ProjectPlace,
+        directories: Sequence[CodeDirectory],
+        servers: Sequence[McpServer] = (),
+        plugged: Sequence[AnyTool] = (),
     ) -> Toolbox:
         """The tools of a place: those of the program, of plugins, and a person's own, each stronger than the last.
 
-        Those of servers come besides: they take the place of no other tool.
+        A person's own are in ``directories`` of settings. Those of servers come besides: they take the place of no
+        other tool.
         """
         built_in = self.built_in()
-        own = await self._own(place)
+        own = await self._own(place, directories)
         if not flags.PURE.is_on(self._environ):
             own = (*own, *(tool for tool in plugged if tool.name not in {one.name for one in own}))
         taken = {tool.name for tool in (*own, *self._tools)}
@@ -85,10 +90,10 @@ class Toolboxes:
             del self._kept[next(iter(self._kept))]
         return known
 
-    async def _own(self, place: ProjectPlace) -> tuple[AnyTool, ...]:
+    async def _own(self, place: ProjectPlace, directories: Sequence[CodeDirectory]) -> tuple[AnyTool, ...]:
         if flags.PURE.is_on(self._environ):
             return ()
-        own, untrusted = await self._custom.load(code_directories(place.directory, place.worktree, self._environ))
+        own, untrusted = await self._custom.load([one.path for one in directories])
         if untrusted and untrusted not in self._told_untrusted:
             self._told_untrusted.add(untrusted)
             log.warning(UNTRUSTED, ", ".join(map(str, untrusted)), place.directory)

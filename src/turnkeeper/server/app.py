@@ -22,7 +22,7 @@ from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.names import fault, masked
 from turnkeeper.server.request import HttpRequest
 from turnkeeper.server.response import HttpResponse, Pairs, json
-from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.route import Route
 from turnkeeper.server.routes import health
 from turnkeeper.server.service import Service
 from turnkeeper.server.table import REST, Table
@@ -47,7 +47,7 @@ class App:
     The ASGI lifespan is not handled: the caller opens the store before it serves and closes the store afterwards.
     """
 
-    def __init__(self, service: Service, routes: Callable[[], Iterable[AnyRoute]]) -> None:
+    def __init__(self, service: Service, routes: Callable[[], Iterable[Route]]) -> None:
         self._service, self._routes, self._gate = service, routes, AccessGate(service.options)
         self._table, self._is_loaded = Table(health.ROUTES), False
         self._metrics = service.part(Metrics)
@@ -101,7 +101,7 @@ class App:
             return route.operation, errors.failed(error, is_second=is_second)
 
     async def _request(
-        self, route: AnyRoute, params: Mapping[str, str], scope: Scope, headers: Mapping[str, str], receive: Receive
+        self, route: Route, params: Mapping[str, str], scope: Scope, headers: Mapping[str, str], receive: Receive
     ) -> HttpRequest[object, object]:
         for name, value in params.items():
             if name != REST and (wrong := fault(name, value, route.operation)) is not None:
@@ -117,7 +117,7 @@ class App:
             body=await self._body(route, headers, receive),
         )
 
-    async def _body(self, route: AnyRoute, headers: Mapping[str, str], receive: Receive) -> object:
+    async def _body(self, route: Route, headers: Mapping[str, str], receive: Receive) -> object:
         if route.body is type(None):
             return None
         raw = await self._read(receive, headers.get("content-length", ""))
@@ -183,7 +183,7 @@ def _with_headers(common: Pairs, send: Send) -> Send:
     return sending
 
 
-def _query(route: AnyRoute, raw_query: Mapping[str, str]) -> object:
+def _query(route: Route, raw_query: Mapping[str, str]) -> object:
     if route.query is type(None):
         return None
     try:
@@ -192,7 +192,7 @@ def _query(route: AnyRoute, raw_query: Mapping[str, str]) -> object:
         raise Malformed(str(error), "Query") from error
 
 
-def _response(route: AnyRoute, result: object) -> HttpResponse:
+def _response(route: Route, result: object) -> HttpResponse:
     if isinstance(result, HttpResponse):
         return result
     return HttpResponse(204) if route.status == 204 else json(result, route.status)

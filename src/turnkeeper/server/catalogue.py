@@ -30,6 +30,9 @@ SHOWN: Final = ("$schema", "autoupdate", "layout", "share", "snapshot", "usernam
 OURS: Final = frozenset({"catalog", "mcp", "recovery", "timezone"})
 """Settings that clients do not receive: opencode does not have them, or, of MCP servers, they are full of secrets."""
 
+ANSWERS_MAX: Final = 32
+"""Lists of providers that are cached; the least recently used are dropped first. With many models one takes 300 KB."""
+
 
 class AgentEntry(Value):
     """An agent as clients receive it."""
@@ -108,12 +111,15 @@ class Catalogue:
         credentials = auth.credentials(self._environ)
         # A changed configuration gives a new catalogue object; changed keys do not.
         keys = (dict(credentials.stored), tuple(sorted(self._environ.items())))
-        known = self._answers.get((kind, str(place.directory)))
+        known = self._answers.pop((kind, str(place.directory)), None)
         if known is None or known[0] is not catalog or known[1] != keys:
             made = encode(make(catalog, credentials))
             if (mask := self.mask(place)).filled:
                 made = encode(_without_secrets(msgspec.json.decode(made), mask))
-            known = self._answers[kind, str(place.directory)] = (catalog, keys, made)
+            known = (catalog, keys, made)
+        self._answers[kind, str(place.directory)] = known
+        if len(self._answers) > ANSWERS_MAX:
+            del self._answers[next(iter(self._answers))]
         return known[2]
 
 

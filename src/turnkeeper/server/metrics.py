@@ -1,6 +1,6 @@
 """Metrics: counts of requests, streams and sessions in Prometheus text format."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,12 @@ class Metrics:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._requests: Counter[tuple[str, int]] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def count(self, operation: str, status: int, seconds: float) -> None:
         """Count a request."""
         self._requests[operation, status] += 1
-        self._seconds[operation] += seconds  # type: ignore[assignment] # A counter of seconds has fractions.
+        self._seconds[operation] += seconds
 
     async def text(self) -> str:
         """All of it."""

@@ -9,7 +9,7 @@ import msgspec
 from turnkeeper.model.value import Value
 from turnkeeper.model.version import __version__
 from turnkeeper.server.errors import status_of
-from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.route import Route
 
 Schema = dict[str, Any]
 """A piece of the document: JSON of the shapes that the OpenAPI specification defines."""
@@ -34,7 +34,7 @@ class SecondError(Value):
     message: str
 
 
-def document(routes: Sequence[AnyRoute]) -> Schema:
+def document(routes: Sequence[Route]) -> Schema:
     """The OpenAPI document of these routes."""
     kinds = [getattr(route, name) for route in routes for name in _parts(route)] + [FirstError, SecondError]
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=NAMES)
@@ -57,16 +57,16 @@ def _anything(kind: type) -> Schema:
     return {"description": "Any JSON value."}
 
 
-def _parts(route: AnyRoute) -> list[str]:
+def _parts(route: Route) -> list[str]:
     """The fields of a route that hold the type of a query, a body or an answer."""
     return [name for name in ("query", "body", "answer") if getattr(route, name) not in (None, type(None))]
 
 
-def _path(route: AnyRoute) -> str:
+def _path(route: Route) -> str:
     return re.sub(r"/\*$", "/{path}", route.path)
 
 
-def _operation(route: AnyRoute, found: Mapping[str, Schema], components: Mapping[str, Schema]) -> Schema:
+def _operation(route: Route, found: Mapping[str, Schema], components: Mapping[str, Schema]) -> Schema:
     operation: Schema = {
         "operationId": route.operation,
         "summary": route.summary,
@@ -80,7 +80,7 @@ def _operation(route: AnyRoute, found: Mapping[str, Schema], components: Mapping
     return operation
 
 
-def _path_parameters(route: AnyRoute) -> Iterable[Schema]:
+def _path_parameters(route: Route) -> Iterable[Schema]:
     for name in re.findall(r"\{(\w+)\}", _path(route)):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
@@ -100,7 +100,7 @@ def _without_null(schema: Schema) -> Schema:
     return choices[0] if len(choices) == 1 else schema
 
 
-def _place(route: AnyRoute) -> Iterable[Schema]:
+def _place(route: Route) -> Iterable[Schema]:
     """The parameter that names the directory of a request."""
     if route.path.startswith("/api/"):
         place = {"type": "object", "properties": {"directory": {"type": "string"}}}
@@ -109,7 +109,7 @@ def _place(route: AnyRoute) -> Iterable[Schema]:
         yield {"name": "directory", "in": "query", "required": False, "schema": {"type": "string"}}
 
 
-def _responses(route: AnyRoute, answer: Schema | None) -> Schema:
+def _responses(route: Route, answer: Schema | None) -> Schema:
     done: Schema = {"description": "Done."}
     if answer is not None:
         done["content"] = {route.media: {"schema": answer}}
@@ -118,7 +118,7 @@ def _responses(route: AnyRoute, answer: Schema | None) -> Schema:
     name = "SecondError" if route.path.startswith("/api/") else "FirstError"
     schema = {"$ref": NAMES.format(name=name)}
     refused = {"description": "Refused.", "content": {"application/json": {"schema": schema}}}
-    statuses = {400, *map(status_of, route.errors)}
+    statuses = {400, *map(status_of, route.refusals)}
     if route.body is not type(None):
         statuses.add(413)
     return {str(route.status): done, **{str(status): refused for status in sorted(statuses)}}

@@ -1,7 +1,7 @@
 """HttpRequest: a decoded request, with the directory it names and the service that handles it."""
 
 from collections.abc import Mapping
-from typing import Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -11,6 +11,9 @@ from turnkeeper.server.asgi import Scope
 from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.service import Service
 from turnkeeper.workspace.project import ProjectPlace, identify
+
+if TYPE_CHECKING:
+    from turnkeeper.run.directories import Directories
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -34,6 +37,11 @@ class HttpRequest(msgspec.Struct, Generic[Q, B], frozen=True):
     def turnkeeper(self) -> Turnkeeper:
         """The open store."""
         return self.service.turnkeeper
+
+    @property
+    def directories(self) -> "Directories":
+        """What is known of directories: their settings, agents, tools and MCP servers."""
+        return self.turnkeeper.runtime.directories
 
     @property
     def session_id(self) -> str:

@@ -169,4 +169,4 @@ async def _load(app: App, service: Service) -> None:
         import_module(name)
     app.load()
     with suppress(Refusal):  # The first prompt reports it.
-        await service.turnkeeper.runtime.preload(service.directory)
+        await service.turnkeeper.runtime.directories.preload(service.directory)

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import msgspec
 
-from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.route import Route
 
 REST = "*"
 """A last segment that matches the rest of the path."""
@@ -21,14 +21,14 @@ class _Node(msgspec.Struct):
 
     literals: dict[str, "_Node"] = {}
     any: "_Node | None" = None
-    rest: dict[str, AnyRoute] = {}
-    ends: dict[str, tuple[AnyRoute, tuple[str, ...]]] = {}
+    rest: dict[str, Route] = {}
+    ends: dict[str, tuple[Route, tuple[str, ...]]] = {}
 
 
 class Table:
     """The routes of a server. Two routes with one method and path, or one operation id, are a bug."""
 
-    def __init__(self, routes: Iterable[AnyRoute]) -> None:
+    def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
         self._remembered = lru_cache(maxsize=FOUND_MAX)(self._find)
         operations: set[str] = set()
@@ -37,7 +37,7 @@ class Table:
             operations.add(route.operation)
             self._add(route)
 
-    def _add(self, route: AnyRoute) -> None:
+    def _add(self, route: Route) -> None:
         node, names = self._root, []
         segments = route.path.split("/")
         for segment in segments[:-1] if segments[-1] == REST else segments:
@@ -54,17 +54,17 @@ class Table:
             assert route.method not in node.ends, f"two routes for {route.method} {route.path}"
             node.ends[route.method] = (route, tuple(names))
 
-    def find(self, method: str, path: str) -> tuple[AnyRoute, Mapping[str, str]] | None:
+    def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]] | None:
         """The route, and the values of its path variables. HEAD is looked up as GET."""
         return self._remembered(method, path) if len(path) <= FOUND_PATH_MAX else self._find(method, path)
 
-    def _find(self, method: str, path: str) -> tuple[AnyRoute, Mapping[str, str]] | None:
+    def _find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]] | None:
         return _find(self._root, "GET" if method == "HEAD" else method, path.split("/"), ())
 
 
 def _find(
     node: _Node, method: str, segments: list[str], values: tuple[str, ...]
-) -> tuple[AnyRoute, dict[str, str]] | None:
+) -> tuple[Route, dict[str, str]] | None:
     if not segments:
         if (end := node.ends.get(method)) is None:
             return None

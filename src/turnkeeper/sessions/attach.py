@@ -132,8 +132,7 @@ class Attaching(msgspec.Struct, frozen=True):
             if piece.file is not None:
                 own = part.but(mime=piece.file.mime, url=piece.file.url, filename=piece.file.filename)
                 try:
-                    is_image = own.mime.startswith("image/")
-                    found.append(await self._image(own, _content(own), _name(own)) if is_image else self._kept(own))
+                    found.append(await self._media(own))
                 except Invalid as refusal:  # The user cannot help it.
                     found[-1] = self.said(f"[{piece.file.filename} is left out: {refusal}]")
         return found
@@ -181,9 +180,14 @@ class Attaching(msgspec.Struct, frozen=True):
         found: list[Part] = []
         for attachment in output.attachments:
             own = part.but(mime=attachment.mime, url=attachment.url, filename=part.filename or attachment.filename)
-            is_image = own.mime.startswith("image/")
-            found.append(await self._image(own, _content(own), _name(own)) if is_image else self._kept(own))
+            found.append(await self._media(own))
         return found
+
+    async def _media(self, part: FileInput) -> FilePart:
+        """The part of an image or a document in a ``data:`` URL."""
+        return (
+            await self._image(part, _content(part), _name(part)) if part.mime.startswith("image/") else self._kept(part)
+        )
 
     async def _image(self, part: FileInput, content: bytes, name: str) -> FilePart:
         picture = await to_thread.run_sync(lambda: images.normalise(content, clean(name), self.pillow(), self.limits))

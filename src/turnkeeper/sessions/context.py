@@ -1,9 +1,7 @@
 """Report the System Context of a session, and how much of each request its provider could reuse, from the log."""
 
-from collections.abc import AsyncIterator
 from typing import Literal
 
-from turnkeeper.core.entry import Recorded
 from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.system_context import GONE
 from turnkeeper.core.view import SessionView
@@ -11,10 +9,8 @@ from turnkeeper.model.context import Epoch, EpochReason
 from turnkeeper.model.event import ContextAdmitted, EpochStarted, TurnStarted
 from turnkeeper.model.message import ContextUpdate, SystemMessage
 from turnkeeper.model.value import Value
+from turnkeeper.sessions.timeline import events
 from turnkeeper.store.store import Store
-
-PAGE = 500
-"""How many events are read at once."""
 
 
 class EpochBegun(Value):
@@ -71,7 +67,7 @@ class ContextReport(Value):
 async def report(store: Store, view: SessionView) -> ContextReport:
     """The System Context of a session at the moment of its view."""
     epochs, messages, requests = list[EpochBegun](), list[SystemMessage](), list[RequestMade]()
-    async for seq, time, event in _events(store, view):
+    async for seq, time, event in events(store, view.session.id, until=view.seq):
         match event:
             case EpochStarted(epoch=begun):
                 epochs.append(
@@ -112,16 +108,6 @@ async def report(store: Store, view: SessionView) -> ContextReport:
         requests=tuple(requests),
         instructions=view.instructions,
     )
-
-
-async def _events(store: Store, view: SessionView) -> AsyncIterator[Recorded]:
-    after = 0
-    while events := await store.journal.read(view.session.id, after=after, limit=min(PAGE, view.seq - after)):
-        for recorded in events:
-            yield recorded
-        after = events[-1].seq
-        if after >= view.seq:
-            return
 
 
 def _components(epoch: Epoch, messages: list[SystemMessage]) -> list[ComponentKnown]:

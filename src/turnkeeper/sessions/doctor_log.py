@@ -9,7 +9,7 @@ from turnkeeper.core.search_text import named_title
 from turnkeeper.core.view import SessionView
 from turnkeeper.sessions.diagnosis import ProblemKind
 from turnkeeper.store import documents, keys
-from turnkeeper.store.documents import DocumentWrites
+from turnkeeper.store.document_writes import DocumentWrites
 from turnkeeper.store.engine import Engine, Key
 
 PAGE = 1000

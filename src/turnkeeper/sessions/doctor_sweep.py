@@ -9,7 +9,7 @@ import msgspec
 
 from turnkeeper.core import entry
 from turnkeeper.model.value import Value
-from turnkeeper.sessions.diagnosis import Problem, ProblemKind, problem
+from turnkeeper.sessions.diagnosis import Problem, problem
 from turnkeeper.sessions.doctor_session import ADVICE_FIX, ADVICE_LOG, named
 from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE
@@ -73,7 +73,7 @@ class Sweep:
         try:
             await walk
         except StoreDamaged as error:
-            self._report("medium", str(error), advice=ADVICE_LOG)
+            self.problems.append(problem("medium", str(error), ADVICE_LOG))
             return False
         return True
 
@@ -102,7 +102,7 @@ class Sweep:
     def _report_misplaced(self) -> None:
         if self._misplaced:
             message = f"documents stand under keys that are none: {named(self._misplaced)}"
-            self._report("medium", message, advice=ADVICE_LOG)
+            self.problems.append(problem("medium", message, ADVICE_LOG))
 
     async def _still_there(self, suspects: list[Owned]) -> list[Owned]:
         bodies = await self._engine.get([key for key, _ in suspects]) if suspects else []
@@ -165,7 +165,7 @@ class Sweep:
             return  # The session was removed during the examination.
         if any(key[0] in ("state", "session") for key in found):
             message = f"the session has documents but no log: {named(found)}"
-            self._report("lost log", message, session_id=session_id, seq=1, advice=ADVICE_LOG)
+            self.problems.append(problem("lost log", message, ADVICE_LOG, session_id=session_id, seq=1))
             return
         fixed = False
         if self._fix:
@@ -174,7 +174,7 @@ class Sweep:
                 fixed = True
             except LogConflict:
                 return  # It was created during the examination.
-        self._report("surplus document", named(found), session_id=session_id, fixed=fixed, advice=ADVICE_FIX)
+        self.problems.append(problem("surplus document", named(found), ADVICE_FIX, session_id=session_id, fixed=fixed))
 
     async def _drop(self, session_id: str, found: list[Key]) -> None:
         fixed = False
@@ -185,7 +185,7 @@ class Sweep:
                 fixed = True
             except LogConflict:
                 return  # The session is written; the next examination checks it again.
-        self._report("surplus document", named(found), session_id=session_id, fixed=fixed, advice=ADVICE_FIX)
+        self.problems.append(problem("surplus document", named(found), ADVICE_FIX, session_id=session_id, fixed=fixed))
 
     async def _blobs(self, mentioned: dict[str, tuple[str, int]]) -> None:
         """Check that each blob has the hash in its name and a user, and that each reference has its blob."""
@@ -195,14 +195,14 @@ class Sweep:
                 owner, place = mentioned.pop(key[1], (None, None))
                 if sha256(body).hexdigest() != key[1]:
                     message = f"{key[1]} is not what its name says"
-                    self._report("damaged blob", message, session_id=owner, seq=place, advice=ADVICE_LOG)
+                    self.problems.append(problem("damaged blob", message, ADVICE_LOG, session_id=owner, seq=place))
                 elif not group:
                     await self._drop_blob(key)
         for name, (owner, seq) in mentioned.items():
             [late] = await self._engine.get([keys.blob(name)])
             if late is None and await self._engine.length(owner):
                 message = f"event {seq} refers to {name}"
-                self._report("missing blob", message, session_id=owner, seq=seq, advice=ADVICE_LOG)
+                self.problems.append(problem("missing blob", message, ADVICE_LOG, session_id=owner, seq=seq))
 
     async def _drop_blob(self, key: Key) -> None:
         prefix = ("blobuser", key[1])
@@ -210,19 +210,7 @@ class Sweep:
             return  # A session has begun to use it.
         if self._fix:
             await self._engine.remove({}, [], orphans={key: prefix})
-        self._report("unused blob", f"no session refers to {key[1]}", fixed=self._fix, advice=ADVICE_FIX)
-
-    def _report(
-        self,
-        kind: ProblemKind,
-        message: str,
-        *,
-        advice: str,
-        session_id: str | None = None,
-        seq: int | None = None,
-        fixed: bool = False,
-    ) -> None:
-        self.problems.append(problem(kind, message, advice, session_id=session_id, seq=seq, fixed=fixed))
+        self.problems.append(problem("unused blob", f"no session refers to {key[1]}", ADVICE_FIX, fixed=self._fix))
 
 
 async def _none_wrong(_: list[Owned]) -> list[Owned]:

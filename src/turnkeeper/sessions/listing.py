@@ -39,6 +39,17 @@ async def sessions(store: Store, wanted: SessionFilter) -> Page[Session]:
     return await store.queries.sessions(scope, lists=lists, since=wanted.since, limit=wanted.limit, after=wanted.after)
 
 
+async def gathered(store: Store, wanted: SessionFilter, path: str | None = None) -> Page[Session]:
+    """As many sessions as the limit says, however large it is; with a path, those there or below, in their project."""
+    found: list[Session] = []
+    while True:
+        page = await sessions(store, wanted._replace(limit=wanted.limit - len(found)))
+        found += [one for one in page.items if not path or f"{one.path or ''}/".startswith(f"{path}/")]
+        if page.older is None or len(found) >= wanted.limit:
+            return Page(items=tuple(found), older=page.older)
+        wanted = wanted._replace(after=page.older)
+
+
 async def every_id(engine: Engine) -> list[str]:
     """The ids of all sessions that have a log."""
     names: list[str] = []

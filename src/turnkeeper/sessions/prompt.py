@@ -25,7 +25,8 @@ from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt, Subt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.value import encode
-from turnkeeper.run.configured import DirectoryConfig, ResolvedDirectory
+from turnkeeper.run.configured import ResolvedDirectory
+from turnkeeper.run.discovery import all_near
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.mentions import with_mentions
@@ -38,7 +39,6 @@ from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 from turnkeeper.text.json_schema import check_schema
 from turnkeeper.workspace.images import LIMITS, limits_of
-from turnkeeper.workspace.project import ProjectPlace
 
 
 class AdmissionResult(NamedTuple):
@@ -103,12 +103,11 @@ async def _admit(
         if resolved is None or resolved.session != _settings(view.session, prompt):
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
         said = _message(store, prompt, message_id, view.session, resolved)
-        where = ResolvedDirectory(resolved.place, resolved.config)
-        message, parts = await plugged_prompt(store.mint, runtime.directories, where, said, resolved.parts)
+        message, parts = await plugged_prompt(store.mint, runtime.directories, resolved.where, said, resolved.parts)
         if not prompt.no_reply:
-            runtime.directories.require(resolved.place, message.model, resolved.config)
+            runtime.directories.require(resolved.where.place, message.model, resolved.where.config)
         elif prompt.model is not None:
-            runtime.model(prompt.model, resolved.place)
+            runtime.model(prompt.model, resolved.where.place)
         admitted = e.PromptAdmitted(message=message, parts=parts, delivery=prompt.delivery, digest=digest)
         crash_point("run.before-admit")
         done = await _append(store, admitted, prompt, view, resolved.instructions, deliver)
@@ -123,8 +122,7 @@ class _Resolved(NamedTuple):
     """A prompt, resolved for the settings of a session, with its agent."""
 
     session: "_Settings"
-    place: ProjectPlace
-    config: DirectoryConfig
+    where: ResolvedDirectory
     agent: Agent
     parts: tuple[Part, ...]
     fallback: Callable[[], ModelChoice]
@@ -147,7 +145,7 @@ def _settings(session: Session, prompt: Prompt) -> _Settings:
 
 
 async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str) -> _Resolved:
-    place, config = await runtime.directories.resolve(session.directory)
+    place, config = where = await runtime.directories.resolve(session.directory)
     who = config.agent(prompt.agent or session.agent)
     symbols = session_symbols(runtime, session, place, config, who)
     given = await with_mentions(prompt.parts, place, config.agents, runtime.home, symbols, runtime.directories.mcp)
@@ -168,12 +166,11 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
         resolution = Resolution(store.mint, attaching, who.permission, config.agents, has_task)
     parts = await resolve(given, resolution)
     # Files are read concurrently, so the paths are sorted for a fixed order.
-    near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
+    near = await to_thread.run_sync(all_near, sorted(read), place, runtime.environ) if read else []
     last = await last_model(store, session)
     return _Resolved(
         session=_settings(session, prompt),
-        place=place,
-        config=config,
+        where=where,
         agent=who,
         parts=parts,
         fallback=lambda: last or runtime.directories.default_model(place),

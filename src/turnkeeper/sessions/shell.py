@@ -29,8 +29,8 @@ async def shell(
     Raises Busy while the session runs, and Invalid for an unknown agent or model.
     """
     _check(command)
-    chosen = await runtime.agent(agent or session.agent, place)
-    config, _ = runtime.directories.catalog(place)
+    known = runtime.directories.config(place)
+    chosen, config = known.agent(agent or session.agent), known.config
     last = await last_model(store, session)
     user = UserMessage(
         id=store.mint.message_id(),

@@ -89,7 +89,7 @@ async def timeline(store: Store, session_id: str) -> Timeline:
     epochs: list[TimelineEpoch] = []
     marks: list[TimelineMark] = []
     last = 0
-    async for recorded in _events(store, session_id):
+    async for recorded in events(store, session_id):
         last, time, event = recorded
         match event:
             case e.TurnStarted(message=message, prefix=prefix):
@@ -106,12 +106,15 @@ async def timeline(store: Store, session_id: str) -> Timeline:
     return Timeline(seq=last, turns=tuple(turns.values()), epochs=tuple(epochs), marks=tuple(marks))
 
 
-async def _events(store: Store, session_id: str) -> AsyncIterator[Recorded]:
+async def events(store: Store, session_id: str, *, until: int | None = None) -> AsyncIterator[Recorded]:
+    """The events of a session, or those up to the event ``until``. The log is read in pages."""
     after = 0
-    while events := await store.journal.read(session_id, after=after, limit=PAGE):
-        for recorded in events:
+    while found := await store.journal.read(session_id, after=after, limit=PAGE):
+        for recorded in found:
+            if until is not None and recorded.seq > until:
+                return
             yield recorded
-        after = events[-1].seq
+        after = found[-1].seq
 
 
 def _begun(seq: int, message: AssistantMessage, prefix: Prefix | None) -> TimelineTurn:

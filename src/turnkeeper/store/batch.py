@@ -11,7 +11,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, PartExtended
 from turnkeeper.model.value import encode
 from turnkeeper.store import keys
-from turnkeeper.store.documents import DocumentWrites
+from turnkeeper.store.document_writes import DocumentWrites
 
 
 class Step(NamedTuple):

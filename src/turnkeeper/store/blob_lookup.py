@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from turnkeeper.core import blobs
 from turnkeeper.core.limits import TEXT_INDEXED_MAX
 from turnkeeper.store import keys
-from turnkeeper.store.documents import DocumentWrites
+from turnkeeper.store.document_writes import DocumentWrites
 from turnkeeper.store.engine import Engine, Key
 
 

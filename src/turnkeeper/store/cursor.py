@@ -21,8 +21,8 @@ def place_of(text: str, kind: type[P]) -> P:
     """The place of a cursor. Raises Invalid if the text is not a cursor."""
     try:
         return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=kind)
-    except (ValueError, TypeError) as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
-        raise Invalid(f"{text!r} is not a cursor; leave it out to begin at the newest") from error
+    except (ValueError, TypeError, RecursionError) as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
+        raise Invalid(f"{text!r:.200} is not a cursor; leave it out to begin at the newest") from error
 
 
 def check_limit(limit: object) -> int:

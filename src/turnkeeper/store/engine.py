@@ -18,6 +18,8 @@ Key: TypeAlias = tuple[str, ...]
 NO_DOCUMENTS: Mapping[Key, bytes | None] = {}
 NO_TEXTS: Mapping[Key, str | None] = {}
 
+_BEHIND_ALL_PATHS = "\U0010ffff" * 8
+
 
 class EngineError(Exception):
     """A call that an engine refuses or cannot do. Nothing of it was written."""
@@ -196,6 +198,17 @@ class OnDisk(Protocol):
     """The files and folders, with those that are made beside a file while it is open. Absolute."""
 
 
+def check_append(log: str, after: int, fence: int | None, *, length: int, current: int, is_last: bool) -> None:
+    """The guard of every append. Raises as Engine.append.
+
+    ``length`` and ``current`` are those of the log now, and ``is_last`` is whether its newest entry is as expected.
+    """
+    if fence is not None and fence < current:
+        raise StaleFence(log, fence, current)
+    if length != after or not is_last:
+        raise LogConflict(log, after, length)
+
+
 def path(key: Key) -> str:
     """A key as one string; the order of these strings is the order of keys. Raises InvalidKey."""
     try:
@@ -209,6 +222,11 @@ def path(key: Key) -> str:
     if key and not (is_whole and _is_text(joined)):
         raise InvalidKey(f"a key segment may not be empty or hold '/', NUL or half a character: {key!r:.200}")
     return joined
+
+
+def below(path: str) -> tuple[str, str]:
+    """The exclusive bounds of the paths strictly below a path; "0" is the character after "/"."""
+    return (path + "/", path + "0") if path else ("", _BEHIND_ALL_PATHS)
 
 
 def is_key(key: Key) -> bool:

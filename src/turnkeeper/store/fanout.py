@@ -137,7 +137,8 @@ class Fanout:
                 continue
             self.counts.heard += 1
             durable = self._announce(passing.session_id, passing.message_id, passing.part_id)
-            self._publish_all(self._texts.heard(_delta(passing), durable))
+            delta = Delta(directory="", **msgspec.structs.asdict(passing))  # It is filled in when it is published.
+            self._publish_all(self._texts.heard(delta, durable))
 
     def _announce(self, session_id: str, message_id: str, part_id: str) -> int | None:
         """Tell subscribers of an open part if they were not told of it.
@@ -169,17 +170,8 @@ def is_growing(part: Part) -> TypeGuard[TextPart | ReasoningPart]:
 
 def _messages(delta: Delta, bytes_max: int) -> Iterator[str]:
     """A delta as messages of at most so many bytes; a long text becomes several."""
-    passing = Passing(
-        session_id=delta.session_id,
-        message_id=delta.message_id,
-        part_id=delta.part_id,
-        field=delta.field,
-        kind=delta.kind,
-        offset=delta.offset,
-        delta=delta.delta,
-    )
     try:
-        body = encode(passing)
+        body = encode(msgspec.convert(delta, Passing, from_attributes=True))
     except UnicodeEncodeError:
         return  # Half a character. The log will say what becomes of it.
     if len(body) <= bytes_max:
@@ -188,17 +180,3 @@ def _messages(delta: Delta, bytes_max: int) -> Iterator[str]:
         half = len(delta.delta) // 2
         yield from _messages(delta.but(delta=delta.delta[:half]), bytes_max)
         yield from _messages(delta.but(delta=delta.delta[half:], offset=delta.offset + half), bytes_max)
-
-
-def _delta(passing: Passing) -> Delta:
-    """The delta of a message; its directory is filled in when it is published."""
-    return Delta(
-        session_id=passing.session_id,
-        directory="",
-        message_id=passing.message_id,
-        part_id=passing.part_id,
-        field=passing.field,
-        delta=passing.delta,
-        offset=passing.offset,
-        kind=passing.kind,
-    )

@@ -6,6 +6,7 @@ from contextlib import suppress
 import anyio
 import msgspec
 
+from turnkeeper.core.entry import Damaged
 from turnkeeper.core.limits import TAIL_POLL_S
 from turnkeeper.core.notify import open_turn
 from turnkeeper.core.view import SessionView
@@ -14,7 +15,7 @@ from turnkeeper.model.notification import Notification
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import UNREADABLE, Value
 from turnkeeper.store import keys
-from turnkeeper.store.engine import Engine, EngineError, Watched
+from turnkeeper.store.engine import Engine, EngineError, StoreDamaged, Watched
 from turnkeeper.store.fanout import is_growing
 from turnkeeper.store.store import Store
 
@@ -72,7 +73,8 @@ async def catch_up(store: Store, own: Collection[str], *, is_heard: bool = True)
     states = await store.engine.get([keys.state(session_id) for session_id in looked_at]) if looked_at else []
     for session_id, stored in zip(looked_at, states, strict=True):
         known = store.journal.cache.view(session_id)
-        with suppress(NotFound, *UNREADABLE):
+        # One that cannot be read must not keep the others from being followed; ``doctor`` reports it.
+        with suppress(NotFound, Damaged, StoreDamaged, *UNREADABLE):
             if known is None or (stored is not None and _read(stored).seq > known.seq):
                 view = await store.journal.view(session_id)
                 if is_heard and known is None and session_id in at_work:

@@ -25,7 +25,7 @@ from turnkeeper.store.batch import Batch, Step
 from turnkeeper.store.blob_lookup import known_blobs, plain_texts
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.damaged import reading
-from turnkeeper.store.documents import DocumentWrites
+from turnkeeper.store.document_writes import DocumentWrites
 from turnkeeper.store.engine import Engine, LogConflict, Watched
 from turnkeeper.store.fanout import Fanout
 from turnkeeper.store.publisher import Publisher
@@ -133,12 +133,11 @@ class Journal:
 
         Ends only with the session: raises NotFound once it is removed.
         """
-        slot = self.cache.slot(session_id)
         length = 1
         if self._watch():
             poll_s = max(poll_s, TAIL_WATCHED_POLL_S)
         while True:
-            grown = slot.next_growth()
+            grown = self.cache.slot(session_id).next_growth()
             has_news = False
             while events := await self.read(session_id, after=after, limit=page):
                 has_news = True

@@ -32,12 +32,12 @@ class Storage:
         await self._engine.put({key: msgspec.json.encode(content)})
 
     async def read(self, key: Key) -> Json:
-        """The value under a key. Raises NotFound."""
+        """The value under a key. Raises StorageNotFound."""
         (body,) = await self._engine.get([key])
         return _value(key, body)
 
     async def update(self, key: Key, change: Callable[[Json], Json]) -> Json:
-        """Replace a value by the result of ``change``, atomically, and return it. Raises NotFound.
+        """Replace a value by the result of ``change``, atomically, and return it. Raises StorageNotFound.
 
         ``change`` runs in a worker thread. If it returns None, it has changed its argument in place. If it raises,
         nothing is stored.
@@ -51,7 +51,7 @@ class Storage:
             return msgspec.json.encode(stored[0])
 
         await self._engine.update(key, replace)
-        return stored[-1]
+        return stored[0]
 
     async def remove(self, key: Key) -> None:
         """Remove the value under a key, if there is one."""

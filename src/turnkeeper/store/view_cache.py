@@ -33,6 +33,12 @@ class Slot:
         self._grown = self._grown or anyio.Event()
         return self._grown
 
+    def is_in_use(self) -> bool:
+        """Whether a task holds the lock, or waits for it or for the next append."""
+        holders = self.lock.statistics()
+        is_awaited = self._grown is not None and self._grown.statistics().tasks_waiting > 0
+        return holders.locked or holders.tasks_waiting > 0 or is_awaited
+
     def wake(self) -> None:
         """Wake the waiting tails."""
         if self._grown is not None:
@@ -82,13 +88,12 @@ class ViewCache:
             slot.wake()
 
     def _evict(self) -> None:
-        """Drop the least recently used slots. A slot with a locked lock stays."""
+        """Drop the least recently used slots that are not in use."""
         if len(self._slots) <= VIEWS_CACHED_MAX:
             return
         *older, _ = self._slots  # The newest is about to be used.
         for session_id in older:
             if len(self._slots) <= VIEWS_CACHED_MAX:
                 return
-            statistics = self._slots[session_id].lock.statistics()
-            if not statistics.locked and not statistics.tasks_waiting:
+            if not self._slots[session_id].is_in_use():
                 del self._slots[session_id]

@@ -220,7 +220,11 @@ async def live_finishing(url: str, directory: Path) -> None:
         await runtime.tk.take_over()
 
 
-LIVES = {"turns": live, "growing": live_growing, "asking": live_asking, "recovering": live_recovering} | {
+LIVES = {
+    "turns": live,
+    "growing": live_growing,
+    "asking": live_asking,
+    "recovering": live_recovering,
     "reverting": live_reverting,
     "finishing": live_finishing,
     "family": family_life.live,

@@ -73,13 +73,8 @@ class Cluster:
         """What the server answers to a statement, as the superuser; without headings."""
         command = [
             self.program("psql"),
-            "-X",
-            "-q",
-            "-At",
-            "-h",
+            *("-X", "-q", "-At", "-U", "postgres", "-h"),
             str(self.directory),
-            "-U",
-            "postgres",
             "-c",
             statement,
         ]

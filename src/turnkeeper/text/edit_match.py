@@ -5,7 +5,8 @@ occurs once is replaced. An ambiguous passage, or one far larger than the old te
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final, TypeAlias
 
 from turnkeeper.model.value import Value
@@ -100,7 +101,8 @@ def locate(content: str, search: str, *, every: bool = False) -> EditMatch | NoM
             continue
         if name != "exact" and _is_oversized(candidates[0], search):
             return Oversized(lines=candidates[0].count("\n") + 1)
-        return EditMatch(strategy=name, spans=_occurrences(content, candidates[0]))
+        apart = _occurrences(content, candidates[0], step=len(candidates[0]))
+        return EditMatch(strategy=name, spans=tuple(apart))
     return Ambiguous(count=len(unclear)) if unclear else NoMatch()
 
 
@@ -108,21 +110,20 @@ def _places(content: str, candidates: Sequence[str]) -> list[Span]:
     """Where the candidates of one strategy are. A candidate inside another is the same place."""
     places: list[Span] = []
     for candidate in dict.fromkeys(candidates):
-        own = _all_occurrences(content, candidate)
+        # Two occurrences that overlap are two, for it is unclear which is meant.
+        own = list(islice(_occurrences(content, candidate, step=1), PLACES_MAX))
         if len(own) == 1 and any(_is_same(own[0], other) for other in places):
             continue
         places += own
     return places
 
 
-def _all_occurrences(content: str, candidate: str) -> list[Span]:
-    """Every occurrence of a text; two that overlap are two, for it is unclear which is meant."""
-    spans: list[Span] = []
+def _occurrences(content: str, candidate: str, *, step: int) -> Iterator[Span]:
+    """Where a text occurs. The next place is looked for this many characters behind the last."""
     start = content.find(candidate)
-    while start >= 0 and len(spans) < PLACES_MAX:
-        spans.append((start, start + len(candidate)))
-        start = content.find(candidate, start + 1)
-    return spans
+    while start >= 0:
+        yield start, start + len(candidate)
+        start = content.find(candidate, start + step)
 
 
 def _is_same(one: Span, other: Span) -> bool:
@@ -135,15 +136,6 @@ def _with_line_end(content: str, candidate: str, search: str) -> str:
     """The candidate with the line end that the search has at its end: strategies propose lines without it."""
     has_it = search.endswith("\n") and not candidate.endswith("\n") and f"{candidate}\n" in content
     return f"{candidate}\n" if has_it else candidate
-
-
-def _occurrences(content: str, candidate: str) -> tuple[Span, ...]:
-    spans = []
-    start = content.find(candidate)
-    while start >= 0:
-        spans.append((start, start + len(candidate)))
-        start = content.find(candidate, start + len(candidate))
-    return tuple(spans)
 
 
 def _is_oversized(candidate: str, search: str) -> bool:

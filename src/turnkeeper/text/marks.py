@@ -40,18 +40,12 @@ _TOML_SCALAR: Final = re.compile(r"[^,\]}\n#]+")
 
 def of_jsonc(text: str) -> Marks:
     """The marks of a JSONC text: of a member that of its key, of an entry of an array that of its value."""
-    walk = _JsonWalk(jsonc.plain(text))
-    with suppress(_Fault, RecursionError):
-        walk.value(())
-    return walk.marks
+    return _walked(text).marks
 
 
 def repeated(text: str) -> Marks:
     """The members of a JSONC text that are followed by one with the same key, which is the one that counts."""
-    walk = _JsonWalk(jsonc.plain(text))
-    with suppress(_Fault, RecursionError):
-        walk.value(())
-    return walk.repeated
+    return _walked(text).repeated
 
 
 def of_toml(text: str) -> Marks:
@@ -68,6 +62,13 @@ def nearest(marks: Marks, path: Path) -> Mark | None:
         if (found := marks.get(path[:length])) is not None:
             return found
     return None
+
+
+def _walked(text: str) -> "_JsonWalk":
+    walk = _JsonWalk(jsonc.plain(text))
+    with suppress(_Fault, RecursionError):
+        walk.value(())
+    return walk
 
 
 class _Fault(Exception):

@@ -6,12 +6,10 @@ from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
+from turnkeeper.text.shell_braces import EXPANSIONS_MAX, braced
 from turnkeeper.text.shell_script import Script, SimpleCommand
 from turnkeeper.text.shell_syntax import DEPTH_MAX, LENGTH_MAX
 from turnkeeper.text.shell_words import Piece, Word
-
-EXPANSIONS_MAX: Final = 64
-"""Values of one word. A word with more of them counts as computed."""
 
 LOOKUPS_MAX: Final = 10_000
 """Values of variables that are looked up for one text, each of which may name others. After them none is known."""
@@ -77,7 +75,7 @@ class Values:
         joined = ["".join(pieces) for pieces in product(*known)]
         if any(text.count("{") > EXPANSIONS_MAX for text in joined):
             return None
-        found = [expanded for text in joined for expanded in _braces(text)]
+        found = [expanded for text in joined for expanded in braced(text)]
         return found if len(found) <= EXPANSIONS_MAX else None
 
     def _choices(self, piece: Piece) -> list[str] | None:
@@ -162,24 +160,3 @@ def _without(value: str, operator: str, pattern: str) -> str | None:
 
 def _plain(text: str) -> str:
     return text.translate(_FROM_SPECIAL)
-
-
-def _braces(text: str) -> list[str]:
-    """``a{b,c}`` as ``ab`` and ``ac``. A brace without a comma stands for itself."""
-    for start in (brace.start() for brace in re.finditer("{", text)):
-        depth, commas = 0, [start]
-        for at in range(start, len(text)):
-            depth += {"{": 1, "}": -1}.get(text[at], 0)
-            if depth == 1 and text[at] == ",":
-                commas.append(at)
-            if depth == 0:
-                break
-        if depth == 0 and len(commas) > 1:
-            parts = [text[one + 1 : other] for one, other in zip(commas, [*commas[1:], at], strict=True)]
-            found: list[str] = []
-            for part in parts:
-                found += _braces(text[:start] + part + text[at + 1 :])
-                if len(found) > EXPANSIONS_MAX:
-                    break
-            return found
-    return [text]

@@ -21,7 +21,7 @@ from turnkeeper.text.shell_syntax import (
     syntax_tree,
 )
 from turnkeeper.text.shell_tables import SHELLS
-from turnkeeper.text.shell_words import HOME, SOMETHING, Word, literal_word, read_word
+from turnkeeper.text.shell_words import HOME, SOMETHING, Word, braced_words, literal_word, read_word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -196,7 +196,7 @@ class _Walk:
                 raise NotUnderstood
             succeeded = self.statement(body, 1)
         start = node.start_byte if body is None else body.end_byte
-        words = tuple(read_word(self.source, pieces) for pieces in adjacent(collected.words))
+        words = tuple(word for pieces in adjacent(collected.words) for word in self.words(pieces))
         targets = tuple(Target(read_word(self.source, nodes), written) for nodes, written in collected.targets)
         if words and words[0].source == "time":
             words, start = self.timed(collected.words, words, start)
@@ -214,6 +214,13 @@ class _Walk:
             self.statement(statement, 1)
         return succeeded
 
+    def words(self, nodes: "list[Node]") -> list[Word]:
+        """The words that adjacent pieces are, or become by their braces."""
+        words = braced_words(read_word(self.source, nodes))
+        if words is None:
+            raise NotUnderstood
+        return words
+
     def run_by(self, simple: SimpleCommand, input: str | None = None, *, depth: int = 0) -> frozenset[tuple[Word, ...]]:
         """Collect a command and what it runs; where the shell then is if it succeeded."""
         if depth > DEPTH_MAX:
@@ -223,7 +230,7 @@ class _Walk:
         is_known = runs.runs_input and is_shell and input is not None
         self.add(simple._replace(runs_input=runs.runs_input and not is_known, is_opaque=bool(runs.computed)))
         for words in runs.commands:
-            source = " ".join(word.source for word in words if word.source)
+            source = " ".join(word.written for word in words if word.written)
             self.run_by(SimpleCommand(source, words), depth=depth + 1)
         if runs.removed:
             source = " ".join(word.source for word in runs.removed)

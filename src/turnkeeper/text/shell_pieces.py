@@ -10,15 +10,17 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _WORD_NAMES: Final = (
-    "word number raw_string ansi_c_string string concatenation simple_expansion expansion command_substitution"
-    " process_substitution arithmetic_expansion brace_expression command_name variable_name special_variable_name"
-    " extglob_pattern $"
+    "word number raw_string ansi_c_string string translated_string concatenation simple_expansion expansion"
+    " command_substitution process_substitution arithmetic_expansion brace_expression command_name"
+    " variable_name special_variable_name extglob_pattern $"
 )
 WORDS: Final = frozenset(_WORD_NAMES.split())
 """Nodes that are words, or pieces of words."""
 
 _EXPANDS: Final = re.compile(r"(?<!\\)(?:\$[({\[]|`)")
 _DESCRIPTOR: Final = re.compile(r"\d+-?|-")
+_NAME: Final = re.compile(rb"\{[A-Za-z_]\w*(?:\[[^\]]*\])?\}")
+_BEFORE_WORDS: Final = frozenset([b"", *(bytes([sign]) for sign in b" \t\n;&|()")])
 
 
 class CommandPieces:
@@ -65,13 +67,16 @@ class CommandPieces:
 
     def redirect(self, node: "Node") -> None:
         """Take the target of a redirection. The grammar counts the words behind it to it; bash to the command."""
+        self.require_no_name(node)
         pieces = [child for child in node.children if child.type in WORDS]
-        operator = next(child for child in node.children if child.type not in WORDS | {"file_descriptor"}).type
+        operators = [child.type for child in node.children if child.type not in WORDS | {"file_descriptor"}]
         words = list(adjacent(pieces))
+        if len(operators) != 1 or not (words or operators[0] in (">&-", "<&-")):
+            raise NotUnderstood
         if words and node.type == "file_redirect":
             first = self.source[words[0][0].start_byte : words[0][-1].end_byte].decode()
-            if not (operator in (">&", "<&") and _DESCRIPTOR.fullmatch(first)):
-                self.targets.append((words[0], ">" in operator))
+            if not (operators[0] in (">&", "<&") and _DESCRIPTOR.fullmatch(first)):
+                self.targets.append((words[0], ">" in operators[0]))
         elif words:
             given = read_word(self.source, words[0])
             self.input = None if given.is_dynamic else given.value
@@ -82,8 +87,16 @@ class CommandPieces:
         self.redirects = True
         self.end = max(self.end, node.end_byte)
 
+    def require_no_name(self, node: "Node") -> None:
+        """Refuse ``{name}>file``, which sets a variable and is no word, as the grammar takes it."""
+        at = self.source.rfind(b"{", 0, node.start_byte)
+        before, name = self.source[max(at - 1, 0) : max(at, 0)], self.source[max(at, 0) : node.start_byte]
+        if before in _BEFORE_WORDS and _NAME.fullmatch(name):
+            raise NotUnderstood
+
     def heredoc(self, node: "Node") -> None:
         """Take a here-document: its text is data, but for expansions where its delimiter is not quoted."""
+        self.require_no_name(node)
         self.redirects = True
         start = body = end = None
         for child in node.children:

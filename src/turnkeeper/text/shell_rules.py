@@ -121,19 +121,31 @@ def _forms(simple: SimpleCommand, values: Values) -> Iterator[SimpleCommand]:
     if not simple.words:
         return
     first, *rest = simple.words
-    for name in values.texts(first) or [] if first.is_dynamic else [first.value]:
+    for name in values.texts(first) or _known_part(first):
         # A wildcard in the directory finds the system's programs too.
         is_system = _SYSTEM_PROGRAM.fullmatch(re.sub(r"^.*[*?\[].*/", "/bin/", name))
         yield from _respelled(simple, literal_word(is_system[3] if is_system else name), rest)
 
 
+def _known_part(name: Word) -> list[str]:
+    """What is left of a program's name if all that is not known of it is empty: ``rm`` of ``rm$x``."""
+    known = "".join(piece.text for piece in name.pieces if piece.kind in ("bare", "quoted"))
+    return [known] if known and "/" not in known else []
+
+
 def _respelled(simple: SimpleCommand, named: Word, rest: list[Word]) -> Iterator[SimpleCommand]:
-    """The command with its program under this name, and without needless quotes, if that is another text."""
-    count = max(_arity((named, *rest)), 1)
-    texts = [
-        word.value if _is_needless(word) and (place < count or _hides_flag(word)) else word.source
-        for place, word in enumerate((named, *rest))
-    ]
+    """The command with its program under this name, and without needless quotes and braces, if that is another text."""
+    words = (named, *rest)
+    count = max(_arity(words), 1)
+    naming = [word for place, word in enumerate((simple.words[0], *rest)) if place < count or word.value[:1] == "-"]
+    keeps_braces = all(word.braces is None for word in naming)
+
+    def spelt(place: int, word: Word) -> str:
+        if _is_needless(word) and (place < count or _hides_flag(word)):
+            return word.value
+        return word.written if keeps_braces else word.source
+
+    texts = [spelt(place, word) for place, word in enumerate(words)]
     plain = " ".join(text for text in texts if text)
     if simple.source != plain and not simple.source.startswith(f"{plain} "):
         yield simple._replace(source=plain, words=(named, *rest), assigns=False)

@@ -117,6 +117,11 @@ def _check_tokens(root: "Node", source: bytes, *, within: bool = False) -> None:
         is_dash = leaf.type in ("<<", "<<-") and _DASH.fullmatch(gap)
         if not (is_dash or _GAP.fullmatch(gap)) or (gap and not gap.replace("\\\n", "")):
             raise NotUnderstood
+        # The grammar takes ``$ x`` for ``$x``, also where the ``x`` is a command on the next line.
+        holder = leaf.parent
+        is_expanded = holder is not None and holder.type in ("simple_expansion", "expansion")
+        if gap and is_expanded and holder is not None and leaf.start_byte > holder.start_byte:
+            raise NotUnderstood
         text = source[leaf.start_byte : leaf.end_byte].decode()
         token = _TOKENS.get(leaf.type)
         if token is not None and not token.fullmatch(text):

@@ -2,13 +2,20 @@
 
 import re
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from turnkeeper.text.shell_braces import EXPANSIONS_MAX, braced
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PATTERN: Final = re.compile(r"[*?\[{]")
 _ANSI_C: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|[\s\S])")
+_HELD: Final = 0xE100
+_HELD_MAX: Final = 0x1000
+_HELD_SIGN: Final = re.compile(f"([{chr(_HELD)}-{chr(_HELD + _HELD_MAX)}])")
+"""A character, of a private plane, that stands for a piece of a word in which braces mean nothing."""
 _ANSI_C_LETTERS: Final = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 
 
@@ -26,7 +33,8 @@ class Piece(NamedTuple):
 class Word(NamedTuple):
     """One word. ``value`` has its quotes removed; ``is_dynamic``: the shell computes part of it when it runs.
 
-    ``pattern_at`` is where in the value an unquoted wildcard or brace begins.
+    ``pattern_at`` is where in the value an unquoted wildcard or brace begins. ``braces`` are those that it comes from;
+    empty for all but the first word of them.
     """
 
     source: str
@@ -34,6 +42,12 @@ class Word(NamedTuple):
     is_dynamic: bool
     pattern_at: int | None
     pieces: tuple[Piece, ...]
+    braces: str | None = None
+
+    @property
+    def written(self) -> str:
+        """The word as it stands in the text, with its braces."""
+        return self.source if self.braces is None else self.braces
 
 
 HOME: Final = Word("~", "~", is_dynamic=False, pattern_at=None, pieces=(Piece("~", "bare"),))
@@ -48,7 +62,48 @@ def literal_word(text: str) -> Word:
 
 def read_word(source: bytes, nodes: "list[Node]") -> Word:
     """One word from its adjacent nodes."""
-    pieces = tuple(piece for node in nodes for piece in _pieces(source, node))
+    text = source[nodes[0].start_byte : nodes[-1].end_byte].decode()
+    return _word(text, tuple(piece for node in nodes for piece in _pieces(source, node)))
+
+
+def braced_words(word: Word) -> list[Word] | None:
+    """The words that the braces of a word make of it: ``{rm,x}`` is ``rm`` and ``x``. None if they are too many."""
+    held = [piece for piece in word.pieces if piece.kind != "bare"]
+    places = iter(range(_HELD, _HELD + len(held)))
+    text = "".join(piece.text if piece.kind == "bare" else chr(next(places)) for piece in word.pieces)
+    if "{" not in text or not re.search(r",|\.\.", text):
+        return [word]
+    is_clear = len(held) <= _HELD_MAX and len(_HELD_SIGN.findall(text)) == len(held)
+    found = braced(text) if is_clear and text.count("{") <= EXPANSIONS_MAX else []
+    if not 0 < len(found) <= EXPANSIONS_MAX:
+        return None
+    if found == [text]:
+        return [word]
+    # The shell forgets a word of which nothing is left.
+    words = [_put_back(one, held) for one in found if one]
+    return [one._replace(braces="" if place else word.source) for place, one in enumerate(words)]
+
+
+def _put_back(text: str, held: list[Piece]) -> Word:
+    pieces = tuple(
+        held[ord(one) - _HELD] if _HELD_SIGN.fullmatch(one) else Piece(one, "bare")
+        for one in _HELD_SIGN.split(text)
+        if one
+    )
+    return _word("".join(map(_spelt, pieces)), pieces)
+
+
+def _spelt(piece: Piece) -> str:
+    match piece.kind:
+        case "quoted":
+            return quote(piece.text)
+        case "variable" | "split":
+            return f"${{{piece.text}}}"
+        case _:
+            return piece.text
+
+
+def _word(source: str, pieces: tuple[Piece, ...]) -> Word:
     at, pattern_at = 0, None
     for piece in pieces:
         found = _PATTERN.search(piece.text) if piece.kind == "bare" else None
@@ -56,7 +111,7 @@ def read_word(source: bytes, nodes: "list[Node]") -> Word:
             pattern_at = at + found.start()
         at += len(piece.text)
     return Word(
-        source=source[nodes[0].start_byte : nodes[-1].end_byte].decode(),
+        source=source,
         value="".join(piece.text for piece in pieces),
         is_dynamic=any(piece.kind not in ("bare", "quoted") for piece in pieces),
         pattern_at=pattern_at,
@@ -79,11 +134,13 @@ def _pieces(source: bytes, node: "Node") -> Iterator[Piece]:
             yield Piece(_ANSI_C.sub(_ansi_c, text[2:-1]), "quoted")
         case "string":
             yield from _string_pieces(source, node)
-        case "concatenation" | "command_name":
+        case "concatenation" | "command_name" | "translated_string":
             for child in node.children:
                 yield from _pieces(source, child)
         case "brace_expression":
             yield Piece(text, "bare")
+        case "$" if source[node.end_byte : node.end_byte + 1] == b'"':
+            pass  # ``$"..."`` is a string that may be translated.
         case "$":
             yield Piece("$", "quoted")
         case "simple_expansion" | "expansion":

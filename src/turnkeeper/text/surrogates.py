@@ -27,4 +27,5 @@ def clean_json(value: Json) -> Json:
 
 def clean_object(value: Json) -> JsonObject:
     """The JSON object with lone surrogates replaced; empty if the value is not an object."""
-    return {clean(str(key)): clean_json(item) for key, item in value.items()} if isinstance(value, dict) else {}
+    cleaned = clean_json(value)
+    return cleaned if isinstance(cleaned, dict) else {}

@@ -14,9 +14,10 @@ from anyio import to_thread
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import wire_name
+from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.time_limit import within
 from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolFailure, ToolOutput
-from turnkeeper.tools.toolbox import NAME
+from turnkeeper.tools.toolbox import check_name
 
 Function: TypeAlias = Callable[..., object]
 
@@ -92,8 +93,7 @@ def _made(
 ) -> AnyTool:
     _check_function(function)
     name = name or function.__name__
-    if NAME.fullmatch(name) is None:
-        raise Invalid(f"{name!r:.80} cannot name a tool; a name is 1 to 64 letters, digits, '_' or '-'")
+    check_name(name)
     description = description or inspect.getdoc(function)
     if not description:
         raise Invalid(f"the tool {name!r} has no docstring, so no model could know what it is for")
@@ -210,7 +210,9 @@ def _signature(function: Function, name: str) -> _Signature:
             fields.append((parameter.name, hint, parameter.default))
     try:
         parameters = msgspec.defstruct(f"{name.title()}Arguments", fields, frozen=True, kw_only=True, rename=wire_name)
-        msgspec.json.schema(parameters)
+        schema_of(parameters)
+    except RecursionError as error:
+        raise Invalid(f"the parameters of the tool {name!r} cannot be described: a type holds itself") from error
     except TypeError as error:
         reason = str(error).splitlines()[-1]  # The lines before are about arguments of msgspec.
         raise Invalid(f"the parameters of the tool {name!r} cannot be described: {reason}") from error

@@ -1,13 +1,13 @@
 """The tools by which models list and read the resources of MCP servers. They are there if a server has some."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
 
 from turnkeeper.core.limits import MCP_TOOLS_MAX
-from turnkeeper.core.mcp import resource_pieces
+from turnkeeper.core.mcp import McpFile, resource_pieces
 from turnkeeper.model.value import Value
 from turnkeeper.tools.tool import AnyTool, Attachment, Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace.mcp_connection import McpFailure
@@ -96,9 +96,14 @@ async def _read(servers: Mapping[str, McpServer], arguments: ReadArguments, cont
     return ToolOutput(
         title=uri[:200],
         output="\n\n".join(piece.text for piece in pieces) or "(the resource is empty)",
-        attachments=tuple(Attachment(mime=one.mime, url=one.url, filename=one.filename) for one in files),
+        attachments=attached(files),
         metadata={"server": server.name},
     )
+
+
+def attached(files: Iterable[McpFile]) -> tuple[Attachment, ...]:
+    """The files of a server's answer as those of an output."""
+    return tuple(Attachment(mime=one.mime, url=one.url, filename=one.filename) for one in files)
 
 
 def _named(servers: Mapping[str, McpServer], name: str) -> McpServer:

@@ -5,8 +5,8 @@ from functools import partial
 
 from turnkeeper.core.mcp import output, tool_names
 from turnkeeper.model.mcp import McpInstructions, McpTool
-from turnkeeper.tools.mcp_resources import resource_tools
-from turnkeeper.tools.tool import AnyInput, AnyTool, Attachment, Tool, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.mcp_resources import attached, resource_tools
+from turnkeeper.tools.tool import AnyInput, AnyTool, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.workspace.mcp_connection import McpFailure
 from turnkeeper.workspace.mcp_server import McpServer
 
@@ -87,5 +87,5 @@ async def _execute(server: McpServer, name: str, offered: McpTool, input: AnyInp
         raise ToolFailure(str(failure)) from failure
     if result.is_error:
         raise ToolFailure(result.text)
-    files = tuple(Attachment(mime=file.mime, url=file.url, filename=file.filename) for file in result.files)
-    return ToolOutput(title=offered.name, output=result.text, attachments=files, metadata={"server": server.name})
+    files, metadata = attached(result.files), {"server": server.name}
+    return ToolOutput(title=offered.name, output=result.text, attachments=files, metadata=metadata)

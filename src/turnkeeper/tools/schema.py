@@ -100,17 +100,17 @@ def _inlined(node: object, definitions: Mapping[str, object]) -> object:
         choices = [choice for choice in node["anyOf"] if choice != {"type": "null"}]
         if len(choices) == 1:
             node = {**{key: value for key, value in node.items() if key != "anyOf"}, **choices[0]}
+    properties = node.get("properties", {})
     plain = {
-        key: _inlined(value, definitions)
+        key: {name: _inlined(one, definitions) for name, one in properties.items()}
+        if key == "properties"
+        else _inlined(value, definitions)
         for key, value in node.items()
         if key != "title" and not (key == "default" and value is None)
     }
     # The struct's docstring is for those who read the code.
     if plain.get("type") == "object":
         plain.pop("description", None)
-    if isinstance(plain.get("properties"), dict):
-        properties = node["properties"]
-        plain["properties"] = {name: _inlined(value, definitions) for name, value in properties.items()}
     if "type" not in plain and isinstance(plain.get("enum"), list):  # Each of our choices is between words.
         plain["type"] = "string"
     if plain.get("type") == "integer":

@@ -17,20 +17,20 @@ async def within(
     if limit_s is None:
         return await call(context)
     scope = anyio.CancelScope(deadline=anyio.current_time() + limit_s)
-    waits = 0
+    waits, left = 0, limit_s
 
     def stopping(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def asked(*given: object, **named: object) -> object:
-            nonlocal waits
+            nonlocal waits, left
+            if not waits:
+                left, scope.deadline = scope.deadline - anyio.current_time(), math.inf
             waits += 1
-            left = scope.deadline - anyio.current_time()
-            scope.deadline = math.inf
             try:
                 return await ask(*given, **named)
             finally:
                 waits -= 1
                 if not waits:
-                    scope.deadline = anyio.current_time() + min(left, limit_s)
+                    scope.deadline = anyio.current_time() + left
 
         return asked
 

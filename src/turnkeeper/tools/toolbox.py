@@ -40,8 +40,7 @@ class Toolbox:
         self._denied = dict(denied or {})
         self._tools: dict[str, AnyTool] = {}
         for tool in sorted(tools, key=lambda tool: tool.name):
-            if NAME.fullmatch(tool.name) is None:
-                raise Invalid(f"{tool.name!r:.80} cannot name a tool; a name is 1 to 64 letters, digits, '_' or '-'")
+            check_name(tool.name)
             if tool.name in self._tools:
                 raise Invalid(f"two tools are named {tool.name!r}; give one of them another name")
             self._tools[tool.name] = tool
@@ -130,6 +129,12 @@ class Toolbox:
             if limit is not None:
                 return ToolFailure(limit)
         return Denied(self._denied[denied])
+
+
+def check_name(name: str) -> None:
+    """Raise Invalid for a name of a tool that some provider does not take."""
+    if NAME.fullmatch(name) is None:
+        raise Invalid(f"{name!r:.80} cannot name a tool; a name is 1 to 64 letters, digits, '_' or '-'")
 
 
 def _described(tool: AnyTool, agents: Sequence[Agent]) -> AnyTool:

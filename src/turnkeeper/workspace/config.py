@@ -25,11 +25,9 @@ from turnkeeper.model.value import JsonObject
 from turnkeeper.text import jsonc
 from turnkeeper.workspace import markdown_files, paths, setting_files, settings_source, tool_files, well_known
 from turnkeeper.workspace.markdown_files import MarkdownFile
-from turnkeeper.workspace.setting_files import code_directories, project_code_directories
+from turnkeeper.workspace.setting_files import CodeDirectory, code_directories
 from turnkeeper.workspace.settings_source import SettingsSource
 from turnkeeper.workspace.trust import FilesAtStart, TrustedDirectories
-
-__all__ = ["code_directories", "project_code_directories"]
 
 FILE_VARIABLES: Final = flags.CONFIG.names
 CONTENT_VARIABLES: Final = flags.CONFIG_CONTENT.names
@@ -47,6 +45,8 @@ class LoadedSettings(NamedTuple):
     merged: JsonObject
     """All settings, including unknown ones."""
     sources: tuple[SettingsSource, ...]
+    directories: tuple[CodeDirectory, ...] = ()
+    """The directories of settings, weakest first. Some that do not exist may be missing."""
     kept: tuple[str, ...] = ()
     """What is wrong with files now whose last good settings still hold."""
 
@@ -113,7 +113,8 @@ def load(
 
     ``at_start`` are the files that the variable trusts; by default the program starts now.
     """
-    return merged(sources(directory, worktree, environ, own, at_start=at_start))
+    found = sources(directory, worktree, environ, own, at_start=at_start)
+    return merged(found, code_directories(directory, worktree, environ))
 
 
 def sources(
@@ -127,7 +128,7 @@ def sources(
 ) -> tuple[SettingsSource, ...]:
     """Every source of settings of a directory, weakest first, with what is wrong in it."""
     found = _with_agents_kept(tuple(_sources(directory, worktree, environ, own, at_start or FilesAtStart())))
-    return _with_rules(found, code_directories(directory, worktree, environ), tools)
+    return _with_rules(found, [one.path for one in code_directories(directory, worktree, environ)], tools)
 
 
 def with_flags(found: Sequence[SettingsSource], environ: Mapping[str, str]) -> tuple[SettingsSource, ...]:
@@ -142,8 +143,8 @@ def with_flags(found: Sequence[SettingsSource], environ: Mapping[str, str]) -> t
 
 def checked_file(file: Path, directory: Path, environ: Mapping[str, str]) -> tuple[SettingsSource, ...]:
     """One file as a source of the user's, with what is wrong in it; tools are those of a directory."""
-    places = code_directories(directory, file.parent, environ)
-    return _with_rules((settings_source.read(file, environ),), [*places, file.parent], tuple)
+    places = [*(one.path for one in code_directories(directory, file.parent, environ)), file.parent]
+    return _with_rules((settings_source.read(file, environ),), places, tuple)
 
 
 def _with_agents_kept(found: tuple[SettingsSource, ...]) -> tuple[SettingsSource, ...]:
@@ -171,7 +172,9 @@ def _with_rules(
     return tuple(_with_rules_checked(source, known, servers, is_error=not has_plugins) for source in found)
 
 
-def merged(found: Sequence[SettingsSource], kept: Iterable[str] = ()) -> LoadedSettings:
+def merged(
+    found: Sequence[SettingsSource], directories: Iterable[CodeDirectory] = (), kept: Iterable[str] = ()
+) -> LoadedSettings:
     """The settings of these sources. Raises Invalid if one of them cannot be used."""
     errors = [error for source in found for error in source.errors]
     if errors:
@@ -182,7 +185,7 @@ def merged(found: Sequence[SettingsSource], kept: Iterable[str] = ()) -> LoadedS
     denied_to = tuple(dict(source.denied_to) for source in found if source.denied_to)
     asked = tuple(source.asked for source in found if source.asked != ProjectAsks())
     config = settings.typed(values).but(denied=denied, denied_to=denied_to, asked=asked)
-    return LoadedSettings(config, values, tuple(found), tuple(kept))
+    return LoadedSettings(config, values, tuple(found), tuple(directories), tuple(kept))
 
 
 def _sources(

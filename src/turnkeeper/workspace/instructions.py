@@ -42,7 +42,7 @@ def discover(
     found = [InstructionSource(name=str(path)) for path in files]
     found.extend(InstructionSource(name=url, kind="url") for url in urls)
     # A nested file may have become a link since its discovery.
-    found.extend(InstructionSource(name=path) for path in nested if _inside(Path(path), _root(place)))
+    found.extend(InstructionSource(name=path) for path in nested if _inside(Path(path), place.top))
     return list({source.name: source for source in found}.values())
 
 
@@ -50,8 +50,8 @@ def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[
     """Instruction files beside and above a file that was read, below the directories of ``discover``; nearest first."""
     if flags.DISABLE_PROJECT_CONFIG.is_on(environ):
         return []
-    root, file = _root(place), os.path.realpath(read)
-    discovered, found = {str(folder) for folder in _upward(place, root)}, []
+    root, file = place.top, os.path.realpath(read)
+    discovered, found = {str(folder) for folder in _upward(place)}, []
     folder = os.path.dirname(file)
     while folder not in discovered and folder.startswith(f"{str(root).rstrip('/')}/"):
         paths = (Path(folder, name) for name in _names(environ))
@@ -94,11 +94,10 @@ def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
     if flags.DISABLE_PROJECT_CONFIG.is_on(environ):
         return
-    root = _root(place)
-    folders = _upward(place, root)
+    folders = _upward(place)
     for name in _names(environ):
         found = [folder / name for folder in folders if _is_file(folder / name)]
-        inside = [path.resolve() for path in found if _inside(path, root)]
+        inside = [path.resolve() for path in found if _inside(path, place.top)]
         if inside:
             yield from inside
             return
@@ -113,9 +112,8 @@ def _configured(place: ProjectPlace, configured: Iterable[str], home: Path) -> I
         elif Path(pattern).is_absolute():
             yield from _matches(Path(pattern).parent, Path(pattern).name)
         else:
-            root = _root(place)
-            for folder in _upward(place, root):
-                yield from (path for path in _matches(folder, pattern) if _inside(path, root))
+            for folder in _upward(place):
+                yield from (path for path in _matches(folder, pattern) if _inside(path, place.top))
 
 
 def _matches(folder: Path, pattern: str) -> list[Path]:
@@ -125,16 +123,10 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
         return []  # An invalid pattern matches nothing.
 
 
-def _upward(place: ProjectPlace, root: Path) -> list[Path]:
+def _upward(place: ProjectPlace) -> list[Path]:
     """The directories from the session's directory up to the project's root."""
-    directory = place.directory.resolve()
-    folders = [directory, *directory.parents]
-    return folders[: folders.index(root) + 1] if root in folders else [directory]
-
-
-def _root(place: ProjectPlace) -> Path:
-    """The project's root; without version control, the directory itself."""
-    return place.top.resolve()
+    folders = [place.directory, *place.directory.parents]
+    return folders[: folders.index(place.top) + 1] if place.top in folders else [place.directory]
 
 
 def _names(environ: Mapping[str, str]) -> tuple[str, ...]:

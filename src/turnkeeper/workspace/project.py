@@ -36,7 +36,7 @@ _SCP: Final = re.compile(r"(?:[^@:/\s]+@)?([^@:/\s]{2,}):(?!//)(.+)")
 
 
 class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory and its project."""
+    """A directory and its project. The paths have their links resolved."""
 
     id: ProjectID
     directory: Path

@@ -1,12 +1,19 @@
 """Where settings are looked for: files and directories, weakest first. Whether they exist is not looked at here."""
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from turnkeeper.core import flags
 from turnkeeper.workspace import markdown_files, paths, setting_references
 from turnkeeper.workspace.markdown_files import MarkdownFile
+
+
+class CodeDirectory(NamedTuple):
+    """A directory of settings, which tools, plugins and skills come from, too."""
+
+    path: Path
+    is_project: bool
 
 
 def user_files(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -63,18 +70,13 @@ def user_directories(environ: Mapping[str, str]) -> tuple[Path, Path]:
     return paths.config(environ, paths.OPENCODE), paths.config(environ)
 
 
-def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The directories that tools come from in a place, weakest first: the user's own, then those of the project."""
+def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[CodeDirectory]:
+    """The directories of settings of a place, weakest first: the user's, the project's, and those of variables."""
     return [
-        *user_directories(environ),
-        *project_code_directories(directory, worktree, environ),
-        *named_directories(directory, environ),
+        *(CodeDirectory(path, False) for path in user_directories(environ)),
+        *(CodeDirectory(path, True) for path in project_directories(directory, worktree, environ)),
+        *(CodeDirectory(path, False) for path in named_directories(directory, environ)),
     ]
-
-
-def project_code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The directories of a project that tools come from, including untrusted ones."""
-    return [place for place in project_directories(directory, worktree, environ) if os.path.isdir(place)]
 
 
 def project_folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:

@@ -3,10 +3,23 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turnkeeper.workspace import auth, files, markdown_files, paths, setting_files, well_known
+from turnkeeper.workspace.setting_files import CodeDirectory
 from turnkeeper.workspace.trust import NAME as TRUST_FILE
+
+_NAMES: Final = (paths.USER_SETTINGS, paths.FOLDER_SETTINGS, *paths.SETTINGS)
+"""The configuration files of a directory of settings."""
+
+
+class Look(NamedTuple):
+    """What was there at one moment. Looks that are equal find the same settings."""
+
+    directories: tuple[CodeDirectory, ...]
+    """The directories of settings that exist."""
+    stamps: dict[str, tuple[int, ...] | None]
+    """The configuration files, and the markdown files that exist, with a value that changes when they are written."""
 
 
 class SettingPlaces(NamedTuple):
@@ -15,9 +28,9 @@ class SettingPlaces(NamedTuple):
     trust: str
     """The file with the trusted directories. It is one of ``files``."""
     files: tuple[str, ...]
-    """Configuration files, also those that do not exist."""
-    folders: tuple[tuple[str, tuple[str, ...]], ...]
-    """Directories with markdown files, and the configuration files in them. Most of them do not exist."""
+    """Configuration files that are in no directory of settings, also those that do not exist."""
+    directories: tuple[CodeDirectory, ...]
+    """Directories of settings. Most of them do not exist."""
 
     @classmethod
     def of(cls, directory: Path, worktree: Path, environ: Mapping[str, str]) -> "SettingPlaces":
@@ -26,28 +39,13 @@ class SettingPlaces(NamedTuple):
         trust = data / TRUST_FILE
         plain = setting_files.plain_project_files(directory, worktree, environ)
         named = setting_files.named_files(directory, environ)
-        own = (trust, data / auth.NAME, data / well_known.NAME, *setting_files.user_files(environ))
-        dotted = (
-            *setting_files.project_directories(directory, worktree, environ),
-            *setting_files.named_directories(directory, environ),
-        )
-        return cls(
-            str(trust),
-            tuple(map(str, (*own, *plain, *named))),
-            (
-                *((str(place), ()) for place in setting_files.user_directories(environ)),
-                *((str(place), tuple(map(str, setting_files.files_in(place)))) for place in dotted),
-            ),
-        )
+        own = (trust, data / auth.NAME, data / well_known.NAME)
+        directories = tuple(setting_files.code_directories(directory, worktree, environ))
+        return cls(str(trust), tuple(map(str, (*own, *plain, *named))), directories)
 
-    def stamps(self) -> dict[str, tuple[int, ...] | None]:
-        """The configuration files, and the markdown files that exist, with a value that changes when they are written.
-
-        Nothing is asked about the content of a directory that does not exist.
-        """
-        stamps = {file: files.stamp(file) for file in self.files}
-        for folder, settings_files in self.folders:
-            if os.path.isdir(folder):
-                markdown = (str(file.path) for file in markdown_files.found_in(Path(folder)))
-                stamps |= {file: files.stamp(file) for file in (*settings_files, *markdown)}
-        return stamps
+    def look(self) -> Look:
+        """What is there now. Nothing is asked about the content of a directory that does not exist."""
+        directories = tuple(one for one in self.directories if os.path.isdir(one.path))
+        named = (os.path.join(one.path, name) for one in directories for name in _NAMES)
+        markdown = (str(file.path) for one in directories for file in markdown_files.found_in(one.path))
+        return Look(directories, {file: files.stamp(file) for file in (*self.files, *named, *markdown)})

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from turnkeeper.core import flags
 from turnkeeper.workspace.config import LoadedSettings, ProgramSettings, ToolNames, merged, sources
-from turnkeeper.workspace.setting_places import SettingPlaces
+from turnkeeper.workspace.setting_places import Look, SettingPlaces
 from turnkeeper.workspace.settings_source import SettingsSource
 from turnkeeper.workspace.trust import FilesAtStart
 
@@ -31,8 +31,8 @@ class _Cached(NamedTuple):
     variables: tuple[str | None, ...]
     """The variables that settings and the names of their files come from."""
     places: SettingPlaces
-    stamps: dict[str, tuple[int, ...] | None]
-    """What ``places`` gave when the settings were read."""
+    look: Look
+    """What was there when the settings were read."""
 
 
 class _Good(NamedTuple):
@@ -71,19 +71,19 @@ class SettingsCache:
         places = (
             known.places if known is not None and is_known else SettingPlaces.of(directory, worktree, self._environ)
         )
-        stamps = places.stamps()  # Before the files are read, so that the next call detects a change in between.
-        if known is None or not is_known or known.stamps != stamps:
-            trust = (stamps[places.trust], flags.TRUST.value(self._environ))
-            loaded = self._loaded(directory, worktree, trust)
+        look = places.look()  # Before the files are read, so that the next call detects a change in between.
+        if known is None or not is_known or known.look != look:
+            trust = (look.stamps[places.trust], flags.TRUST.value(self._environ))
+            loaded = self._loaded(directory, worktree, look, trust)
             if any(source.refers for source in loaded.sources):
                 return loaded
-            known = _Cached(loaded, variables, places, stamps)
+            known = _Cached(loaded, variables, places, look)
         self._known[directory, worktree] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]
         return known.settings
 
-    def _loaded(self, directory: Path, worktree: Path, trust: tuple[object, ...]) -> LoadedSettings:
+    def _loaded(self, directory: Path, worktree: Path, look: Look, trust: tuple[object, ...]) -> LoadedSettings:
         found = sources(directory, worktree, self._environ, self._own.text, at_start=self._at_start, tools=self._tools)
         good = self._good.pop((directory, worktree), {})
         held: list[SettingsSource] = []
@@ -95,7 +95,7 @@ class SettingsCache:
                 kept += source.errors
             else:
                 held.append(source)
-        loaded = merged(held, kept)
+        loaded = merged(held, look.directories, kept)
         self._good[directory, worktree] = {source.where: _Good(source, trust) for source in held}
         while len(self._good) > self._directories_max:
             del self._good[next(iter(self._good))]

@@ -19,6 +19,7 @@ from turnkeeper.model.skill import Skill
 from turnkeeper.workspace import files, setting_files
 from turnkeeper.workspace.folder_entries import is_folder
 from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.setting_files import CodeDirectory
 from turnkeeper.workspace.setting_references import path_from
 from turnkeeper.workspace.trust import TrustedDirectories
 
@@ -146,20 +147,21 @@ class _Search:
         return FoundSkills(tuple(skill for skill, _ in kept), tuple(self._problems), tuple(outside))
 
 
-def places(place: ProjectPlace, paths: Iterable[str], environ: Mapping[str, str]) -> list[SkillPlace]:
-    """The folders that are searched for skills, weakest first."""
+def places(
+    place: ProjectPlace, paths: Iterable[str], directories: Iterable[CodeDirectory], environ: Mapping[str, str]
+) -> list[SkillPlace]:
+    """The folders that are searched for skills, weakest first; ``directories`` are those of settings."""
     # Without a repository the project is the directory, and the directories above it belong to no project.
-    worktree = place.top
-    folders = setting_files.project_folders(place.directory, worktree, environ)
+    folders = setting_files.project_folders(place.directory, place.top, environ)
     names = [] if flags.DISABLE_EXTERNAL_SKILLS.is_on(environ) else [*SHARED]
     if any(flag.is_on(environ) for flag in (flags.DISABLE_CLAUDE_CODE, flags.DISABLE_CLAUDE_CODE_SKILLS)):
         names = [name for name in names if name != CLAUDE]
     home = [Path(environ["HOME"])] if environ.get("HOME") else []
     found = [SkillPlace(folder / name / "skills", False) for folder in home for name in names]
     found += [SkillPlace(folder / name / "skills", True) for folder in folders for name in names]
-    own = setting_files.project_code_directories(place.directory, worktree, environ)
-    for directory in setting_files.code_directories(place.directory, worktree, environ):
-        found += [SkillPlace(directory / name, directory in own) for name in FOLDERS]
+    for directory, is_project in directories:
+        if not is_project or directory.parent in folders:
+            found += [SkillPlace(directory / name, is_project) for name in FOLDERS]
     given = [Path(os.path.normpath(path_from(name, place.directory, environ))) for name in paths]
     return [*found, *(SkillPlace(folder, folder.is_relative_to(place.top)) for folder in given)]
 

@@ -1,13 +1,14 @@
 """Skills of a place: from its files, its settings and the addresses they name."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from turnkeeper.model.config import Config
 from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.setting_files import CodeDirectory
 from turnkeeper.workspace.skill_downloads import SkillDownloads
 from turnkeeper.workspace.skill_files import FoundSkills, SkillPlace, SkillReader, places
 
@@ -20,11 +21,15 @@ class SkillLibrary:
         self._environ = environ
         self._reader, self._downloads = SkillReader(environ), SkillDownloads(environ, group)
 
-    async def skills(self, place: ProjectPlace, config: Config) -> FoundSkills:
-        """The skills of a place with this configuration. A file or an address that is wrong is a problem of it."""
+    async def skills(self, place: ProjectPlace, config: Config, directories: Sequence[CodeDirectory]) -> FoundSkills:
+        """The skills of a place with this configuration, and of its directories of settings.
+
+        A file or an address that is wrong is a problem of it.
+        """
         given = config.skills
         downloaded = await self._downloads.folders(given.urls, private=config.webfetch.private is True)
-        searched = [*places(place, given.paths, self._environ), *(SkillPlace(one, False) for one in downloaded.folders)]
+        found_here = places(place, given.paths, directories, self._environ)
+        searched = [*found_here, *(SkillPlace(one, False) for one in downloaded.folders)]
         existing = [one for one in searched if os.path.lexists(one.folder)]
         if not existing:  # Most directories have none, and a thread costs more than the look.
             return FoundSkills(problems=downloaded.problems)

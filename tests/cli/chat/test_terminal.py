@@ -233,6 +233,17 @@ def test_a_session_that_is_opened_again_is_shown_without_what_is_undone(shop: Sh
         assert "has 2 lines" not in shown
 
 
+def test_a_session_of_any_store_is_exported_into_a_directory(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "-n", "--store", f"files:{shop.home / 'elsewhere'}") as at:
+        at.shows(IDLE)
+        says(at, "read README.md")
+        at.shows(r"\d turns?", IDLE)
+        says(at, f"/export {shop.home}")
+        at.shows("Exported 1 session to", IDLE)
+        [file] = shop.home.glob("ses_*.json")
+        assert "README.md" in file.read_text()
+
+
 def test_undo_fork_sessions_and_cost(shop: Shop, opens: Opens) -> None:
     with opens("chat", "-n") as at:
         at.shows(IDLE)

@@ -11,7 +11,13 @@ from served import Served, served
 from turnkeeper.model.parts import TextPart
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.routes.event import hub
+from turnkeeper.server.streams.hub import Hub, HubSettings
+from turnkeeper.server.streams.stream import HEARTBEAT_S
 from turnkeeper.server.v2.replay import page
+from turnkeeper.store import keys
+from turnkeeper.store.engine import Key, StoreUnavailable
+from turnkeeper.store.engines.memory import MemoryEngine
+from turnkeeper.testing.harness import VirtualTime
 
 SAID = "One two three four five six. "
 
@@ -73,7 +79,7 @@ async def test_a_stream_that_is_cut_after_every_event_loses_and_repeats_nothing(
 
 async def test_who_comes_back_too_late_is_told_so(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        for last in ("0123abcd-5", "nonsense"):
+        for last in ("0123abcd-5", f"{server.service.part(hub).id_prefix}{'9' * 5000}", "nonsense"):
             async with listening(server.service, "/event", {"last-event-id": last}) as heard:
                 await heard.until_type("server.connected")
                 assert heard.events[0].said == {"resumed": False}
@@ -188,3 +194,51 @@ async def test_a_long_text_is_replayed_whole(tmp_path: Path) -> None:
             await heard.until_type("session.next.prompted")
         prompts = [one.said["prompt"]["text"] for one in heard.events if "prompt" in one.type.split(".")[2]]
         assert prompts == [text, text]
+
+
+ASKING = {"permission": {"asks": "ask"}}
+
+
+class Away(MemoryEngine):
+    """A store that can be away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_away, self.missed = False, anyio.Event()
+
+    async def scan(self, prefix: Key, **given: Any) -> list[tuple[Key, bytes]]:
+        if self.is_away and prefix == ("ask",):
+            self.missed.set()
+            raise StoreUnavailable("the network is cut")
+        return await super().scan(prefix, **given)
+
+
+async def test_a_stream_outlives_a_store_that_is_away(tmp_path: Path) -> None:
+    engine = Away()
+    async with served(tmp_path, Scripted().calls("asks", text="x"), store=engine, config=ASKING) as server:
+        session = await server.session()
+        async with server.stage.tk.subscribe(session_id=session) as told:
+            await server.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": "go"}]}, 204)
+            async for one in told:
+                if one.type == "permission.asked":
+                    break
+        time = VirtualTime(server.stage.mint)
+        ours = Hub(server.stage.tk, str(tmp_path), HubSettings(now=server.stage.mint.now, sleep=time.sleep))
+        server.service.give(hub, ours)
+        engine.is_away = True
+        async with listening(server.service, "/event") as heard:
+            await engine.missed.wait()
+            engine.is_away = False
+            await time.asleep(HEARTBEAT_S)
+            time.advance(HEARTBEAT_S * 1000)
+            await heard.until_type("permission.asked")
+
+
+async def test_a_stream_outlives_a_request_to_the_user_that_cannot_be_read(tmp_path: Path) -> None:
+    engine = MemoryEngine()
+    async with served(tmp_path, store=engine) as server:
+        await engine.put({keys.asks("ses_damaged"): b"{"})
+        async with listening(server.service, "/event") as heard:
+            await heard.until_type("server.connected")
+            await server.session()
+            await heard.until_type("session.created")

@@ -1,16 +1,16 @@
 """Typed lines on a terminal that cannot move its cursor: a prompt, then its answer, then the next prompt."""
 
 import asyncio
-import os
-import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
+import anyio
+
+from turnkeeper.cli.awaited_line import awaited_line
 from turnkeeper.cli.chat.history import TypedLines
 from turnkeeper.cli.chat.typing_place import Desk
 from turnkeeper.cli.feed import Display
 from turnkeeper.cli.output import asked
-from turnkeeper.cli.permission_prompt import LINE_BYTES_MAX
 from turnkeeper.cli.plain import Plain
 
 MARK = "> "
@@ -21,8 +21,8 @@ class PlainLines:
 
     def __init__(self, history: TypedLines) -> None:
         self._history = history
-        self._ready, self._typed, self._closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._is_reading = False
+        self._ready, self._closed = asyncio.Event(), asyncio.Event()
+        self._reading: anyio.CancelScope | None = None
 
     def display(self, *, thinking: bool) -> Display:
         """The display for plain text."""
@@ -60,7 +60,7 @@ class PlainLines:
 
     def ready(self) -> None:
         """Read the next line, if the chat is idle; or say that one is still read."""
-        if self._is_reading:
+        if self._reading is not None:
             print(MARK, end="", flush=True)
         else:
             self._ready.set()
@@ -72,24 +72,14 @@ class PlainLines:
         """End ``run``, also while it reads."""
         self._closed.set()
         self._ready.set()
-        self._typed.set()
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def _line(self) -> str | None:
-        """A line; None at the end of input. No thread waits for it, so that it can be cancelled."""
-        self._is_reading = True
+        """A line; None at the end of input."""
         print(MARK, end="", flush=True)
-        loop, handle = asyncio.get_running_loop(), sys.stdin.fileno()
-        self._typed.clear()
-        loop.add_reader(handle, self._typed.set)
-        try:
-            await self._typed.wait()
-        finally:
-            loop.remove_reader(handle)
-            self._is_reading = False
-        if self._closed.is_set():
-            return None
-        try:
-            line = os.read(handle, LINE_BYTES_MAX)
-        except OSError:  # The terminal is gone.
-            return None
-        return line.decode("utf-8", "replace").rstrip("\r\n") if line else None
+        line = None
+        with anyio.CancelScope() as self._reading:
+            line = await awaited_line()
+        self._reading = None
+        return line.rstrip("\r\n") if line is not None else None

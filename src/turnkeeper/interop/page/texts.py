@@ -1,7 +1,7 @@
 """Texts of a page: markdown and plain text as HTML in which nothing runs, loads or leaves its place."""
 
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from typing import Any, Final
@@ -85,24 +85,13 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _link(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: Any,  # The type of the library.
-    env: MutableMapping[str, Any],
-) -> str:
+# The renderer gives each rule its options and its environment too, whose types are those of the library.
+def _link(renderer: RendererHTML, tokens: Sequence[Token], index: int, *given: Any) -> str:
     tokens[index].attrSet("rel", "noopener noreferrer nofollow")
-    return str(renderer.renderToken(tokens, index, options, env))
+    return str(renderer.renderToken(tokens, index, *given))
 
 
-def _link_end(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: Any,  # The type of the library.
-    env: MutableMapping[str, Any],
-) -> str:
+def _link_end(renderer: RendererHTML, tokens: Sequence[Token], index: int, *given: Any) -> str:
     """The end of a link. Its host stands before it if the text names another one, or if it is in punycode."""
     begin = next(place for place in range(index - 1, -1, -1) if tokens[place].type == "link_open")
     host = urlsplit(str(tokens[begin].attrGet("href"))).netloc.rpartition("@")[2].lower()
@@ -112,12 +101,6 @@ def _link_end(
     return f" ({escape(host)})</a>" if host and is_other and named != host else "</a>"
 
 
-def _cell(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: Any,  # The type of the library.
-    env: MutableMapping[str, Any],
-) -> str:
+def _cell(renderer: RendererHTML, tokens: Sequence[Token], index: int, *given: Any) -> str:
     tokens[index].attrs.pop("style", None)  # The policy of the page refuses styles in the text.
-    return str(renderer.renderToken(tokens, index, options, env))
+    return str(renderer.renderToken(tokens, index, *given))

@@ -158,7 +158,7 @@ def title(prompt: str) -> str:
     """A title made from the first line of the prompt."""
     line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
     line = re.sub(
-        r"^(?:please|can you|could you)\s+", "", re.sub(r"\s+", " ", line).strip("`#*- "), flags=re.IGNORECASE
+        r"^(?:please|can you|could you)\s+", "", re.sub(r"\s+", " ", line).lstrip("#*- ").rstrip(), flags=re.IGNORECASE
     )
     if len(line) > TITLE_CHARS_MAX:
         line = line[:TITLE_CHARS_MAX].rsplit(" ", 1)[0]

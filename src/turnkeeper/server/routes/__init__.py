@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Final
 
-from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.route import Route
 
 FILES: Final = (
     "health",
@@ -34,6 +34,6 @@ FILES: Final = (
 """Modules of this package; each has a tuple ``ROUTES``."""
 
 
-def load() -> tuple[AnyRoute, ...]:
+def load() -> tuple[Route, ...]:
     """The routes of all files."""
     return tuple(route for file in FILES for route in import_module(f"{__name__}.{file}").ROUTES)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 from turnkeeper.server import response
@@ -13,7 +13,7 @@ from turnkeeper.server.names import ProjectName, SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest
 from turnkeeper.server.response import HttpResponse
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.routes.session import TIME_MAX
 from turnkeeper.store import keys
 from turnkeeper.store.store import Store
@@ -86,13 +86,12 @@ def _with(session: Session, project: ProjectEntry | None) -> SessionOfProject:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/experimental/session",
-        operation="experimental.session.list",
-        handler=list_sessions,
-        query=AllSessionsQuery,
+    route(
+        "GET",
+        "/experimental/session",
+        "experimental.session.list",
+        list_sessions,
+        NotFound,
         answer=list[SessionOfProject],
-        errors=(Invalid, NotFound),
     ),
 )

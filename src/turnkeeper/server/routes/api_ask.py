@@ -1,15 +1,13 @@
 """Permission requests and questions, second generation: list them and reply."""
 
-from collections.abc import Sequence
-
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionRequest
-from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.routes import permission, question
 from turnkeeper.server.routes.api_catalogue import Located
 from turnkeeper.server.routes.permission import ReplyBody
@@ -91,13 +89,15 @@ async def pending(call: PlainRequest) -> Located[tuple[Asked, ...]]:
 
 async def pending_of(call: PlainRequest) -> AskedList:
     """Pending permission requests of a session."""
-    return AskedList(data=tuple(map(asked, await _waiting(call))))
+    found = await call.turnkeeper.permissions(session_id=call.session_id)
+    return AskedList(data=tuple(map(asked, found)))
 
 
 async def get(call: PlainRequest) -> AskedOne:
     """A pending permission request."""
     name = call.params["requestID"]
-    found = next((one for one in await _waiting(call) if one.id == name), None)
+    waiting = await call.turnkeeper.permissions(session_id=call.session_id)
+    found = next((one for one in waiting if one.id == name), None)
     if found is None:
         raise Missing("Permission", name)
     return AskedOne(data=asked(found))
@@ -137,7 +137,6 @@ async def questions(call: PlainRequest) -> Located[tuple[QuestionRequest, ...]]:
 
 async def questions_of(call: PlainRequest) -> AskedQuestions:
     """Questions of models that wait in a session."""
-    await call.turnkeeper.get(call.session_id)
     found = await call.turnkeeper.questions(session_id=call.session_id)
     return AskedQuestions(data=tuple(map(public, found)))
 
@@ -154,91 +153,17 @@ async def dismiss(call: HttpRequest[Dismissal, None]) -> None:
     await question.answer(call, None, absence=call.query.absence, session_id=call.session_id)
 
 
-async def _waiting(call: PlainRequest) -> Sequence[PermissionRequest]:
-    await call.turnkeeper.get(call.session_id)
-    return await call.turnkeeper.permissions(session_id=call.session_id)
-
-
 _OF = "/api/session/{sessionID}"
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/permission/request",
-        operation="v2.permission.request.list",
-        handler=pending,
-        answer=Located[tuple[Asked, ...]],
-    ),
-    Route(
-        method="GET",
-        path="/api/permission/saved",
-        operation="v2.permission.saved.list",
-        handler=saved,
-        answer=SavedPermissions,
-    ),
-    Route(
-        method="DELETE",
-        path="/api/permission/saved/{id}",
-        operation="v2.permission.saved.remove",
-        handler=revoke,
-        status=204,
-    ),
-    Route(
-        method="GET",
-        path=f"{_OF}/permission",
-        operation="v2.session.permission.list",
-        handler=pending_of,
-        answer=AskedList,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_OF}/permission/{{requestID}}",
-        operation="v2.session.permission.get",
-        handler=get,
-        answer=AskedOne,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path=f"{_OF}/permission/{{requestID}}/reply",
-        operation="v2.session.permission.reply",
-        handler=reply,
-        body=ReplyBody,
-        status=204,
-        errors=(NotFound, Conflict),
-    ),
-    Route(
-        method="GET",
-        path="/api/question/request",
-        operation="v2.question.request.list",
-        handler=questions,
-        answer=Located[tuple[QuestionRequest, ...]],
-    ),
-    Route(
-        method="GET",
-        path=f"{_OF}/question",
-        operation="v2.session.question.list",
-        handler=questions_of,
-        answer=AskedQuestions,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path=f"{_OF}/question/{{requestID}}/reply",
-        operation="v2.session.question.reply",
-        handler=answer,
-        body=Answers,
-        status=204,
-        errors=(NotFound, Conflict, Invalid),
-    ),
-    Route(
-        method="POST",
-        path=f"{_OF}/question/{{requestID}}/reject",
-        operation="v2.session.question.reject",
-        handler=dismiss,
-        query=Dismissal,
-        status=204,
-        errors=(NotFound, Conflict),
-    ),
+    route("GET", "/api/permission/request", "v2.permission.request.list", pending),
+    route("GET", "/api/permission/saved", "v2.permission.saved.list", saved),
+    route("DELETE", "/api/permission/saved/{id}", "v2.permission.saved.remove", revoke),
+    route("GET", f"{_OF}/permission", "v2.session.permission.list", pending_of, NotFound),
+    route("GET", f"{_OF}/permission/{{requestID}}", "v2.session.permission.get", get, NotFound),
+    route("POST", f"{_OF}/permission/{{requestID}}/reply", "v2.session.permission.reply", reply, NotFound, Conflict),
+    route("GET", "/api/question/request", "v2.question.request.list", questions),
+    route("GET", f"{_OF}/question", "v2.session.question.list", questions_of, NotFound),
+    route("POST", f"{_OF}/question/{{requestID}}/reply", "v2.session.question.reply", answer, NotFound, Conflict),
+    route("POST", f"{_OF}/question/{{requestID}}/reject", "v2.session.question.reject", dismiss, NotFound, Conflict),
 )

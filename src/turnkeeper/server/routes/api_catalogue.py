@@ -1,6 +1,5 @@
 """Catalogue of a directory, second generation: agents, providers, models and other lists that clients read at start."""
 
-from collections.abc import Awaitable, Callable
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -12,7 +11,7 @@ from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.providers import ConfiguredProviders, ProviderEntry
 from turnkeeper.server.request import PlainRequest
-from turnkeeper.server.route import AnyRoute, Route
+from turnkeeper.server.route import route
 from turnkeeper.server.v2 import catalogue
 from turnkeeper.server.v2.catalogue import AgentInfo, CatalogueModel, CatalogueProviderInfo, CommandInfo, LocationInfo
 
@@ -85,7 +84,7 @@ async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
 async def skills(call: PlainRequest) -> Located[tuple[Skill, ...]]:
     """The skills of a directory, with their texts."""
     place = await call.place()
-    found = await call.turnkeeper.runtime.directories.skills(place)
+    found = await call.directories.skills(place, await call.directories.look(place))
     return Located(location=catalogue.location(place), data=found.skills)
 
 
@@ -99,26 +98,15 @@ async def _providers(call: PlainRequest) -> tuple[ProviderEntry, ...]:
     return msgspec.json.decode(known, type=ConfiguredProviders).providers
 
 
-def _list(name: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
-    return Route(method="GET", path=f"/api/{name}", operation=f"v2.{name}.list", handler=handler, answer=answer)
-
-
 ROUTES = (
-    Route(method="GET", path="/api/health", operation="v2.health.get", handler=health, answer=Healthy),
-    Route(method="GET", path="/api/location", operation="v2.location.get", handler=location, answer=LocationInfo),
-    Route(
-        method="GET",
-        path="/api/provider/{providerID}",
-        operation="v2.provider.get",
-        handler=provider,
-        answer=Located[CatalogueProviderInfo],
-        errors=(NotFound,),
-    ),
-    _list("agent", agents, Located[tuple[AgentInfo, ...]]),
-    _list("model", models, Located[tuple[CatalogueModel, ...]]),
-    _list("provider", providers, Located[tuple[CatalogueProviderInfo, ...]]),
-    _list("integration", empty, EmptyList),
-    _list("reference", empty, EmptyList),
-    _list("command", commands, Located[tuple[CommandInfo, ...]]),
-    _list("skill", skills, Located[tuple[Skill, ...]]),
+    route("GET", "/api/health", "v2.health.get", health),
+    route("GET", "/api/location", "v2.location.get", location),
+    route("GET", "/api/provider/{providerID}", "v2.provider.get", provider, NotFound),
+    route("GET", "/api/agent", "v2.agent.list", agents),
+    route("GET", "/api/model", "v2.model.list", models),
+    route("GET", "/api/provider", "v2.provider.list", providers),
+    route("GET", "/api/integration", "v2.integration.list", empty),
+    route("GET", "/api/reference", "v2.reference.list", empty),
+    route("GET", "/api/command", "v2.command.list", commands),
+    route("GET", "/api/skill", "v2.skill.list", skills),
 )

@@ -8,7 +8,7 @@ from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value, encode
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.response import JSON, HttpResponse
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.v2 import reading
 from turnkeeper.server.v2.framed import durable
 from turnkeeper.server.v2.message import ShownMessage
@@ -64,47 +64,14 @@ async def message(call: PlainRequest) -> OneMessage:
 
 async def history(call: HttpRequest[HistoryQuery, None]) -> HttpResponse:
     """Durable events of a session after an event number."""
-    await call.turnkeeper.get(call.session_id)
     events, has_more = await page(call.turnkeeper.store, call.session_id, call.query.after, call.query.limit)
     told = b",".join(durable(one, is_local=True) for one in events)
     return HttpResponse(200, b'{"data":[%b],"hasMore":%b}' % (told, encode(has_more)), (JSON,))
 
 
-_SESSION = "/api/session/{sessionID}"
-
 ROUTES = (
-    Route(
-        method="GET",
-        path=f"{_SESSION}/context",
-        operation="v2.session.context",
-        handler=context,
-        answer=Context,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/message",
-        operation="v2.session.messages",
-        handler=messages,
-        query=MessagesQuery,
-        answer=MessagesPage,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/message/{{messageID}}",
-        operation="v2.session.message",
-        handler=message,
-        answer=OneMessage,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/history",
-        operation="v2.session.history",
-        handler=history,
-        query=HistoryQuery,
-        answer=JsonObject,
-        errors=(NotFound,),
-    ),
+    route("GET", "/api/session/{sessionID}/context", "v2.session.context", context, NotFound),
+    route("GET", "/api/session/{sessionID}/message", "v2.session.messages", messages, NotFound),
+    route("GET", "/api/session/{sessionID}/message/{messageID}", "v2.session.message", message, NotFound),
+    route("GET", "/api/session/{sessionID}/history", "v2.session.history", history, NotFound, answer=JsonObject),
 )

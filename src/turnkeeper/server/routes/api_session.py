@@ -11,7 +11,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import ProjectName, SessionName
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.routes.session import status
 from turnkeeper.server.v2 import prompting
 from turnkeeper.server.v2.prompting import PromptBody
@@ -99,7 +99,7 @@ async def list_sessions(call: HttpRequest[ApiListQuery, None]) -> SessionsPage:
         checked_directory(given.directory, "Query")
     wanted = SessionsQuery(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
     place = decode_cursor(given.cursor, ListPlace) if given.cursor else None
-    return await sessions(call.turnkeeper, wanted, limit=given.limit, order=given.order, place=place)
+    return await sessions(call.turnkeeper.store, wanted, limit=given.limit, order=given.order, place=place)
 
 
 async def active(call: PlainRequest) -> Active:
@@ -124,19 +124,17 @@ async def interrupt(call: PlainRequest) -> None:
 
 async def wait(call: PlainRequest) -> None:
     """Wait until a session is idle, whichever process runs it."""
-    await call.turnkeeper.get(call.session_id)
     await wait_idle(call.turnkeeper, call.session_id)
 
 
 async def compact(call: PlainRequest) -> None:
     """Replace the history so far by a summary."""
-    await call.turnkeeper.get(call.session_id)
     await call.turnkeeper.compact(call.session_id, force=True)
 
 
 async def switch_agent(call: HttpRequest[None, AgentBody]) -> None:
     """Use another agent for the following turns."""
-    agent = await call.turnkeeper.runtime.agent(call.body.agent, await call.place())
+    agent = call.directories.config(await call.place()).agent(call.body.agent)
     await edit.patch(call.turnkeeper.store, call.session_id, lambda session: session.but(agent=agent.name))
 
 
@@ -148,76 +146,15 @@ async def switch_model(call: HttpRequest[None, ModelBody]) -> None:
     await edit.patch(call.turnkeeper.store, call.session_id, lambda session: session.but(model=model))
 
 
-_SESSION = "/api/session/{sessionID}"
-
 ROUTES = (
-    Route(
-        method="POST",
-        path="/api/session",
-        operation="v2.session.create",
-        handler=create,
-        body=ApiNewSession,
-        answer=One,
-    ),
-    Route(
-        method="GET",
-        path="/api/session",
-        operation="v2.session.list",
-        handler=list_sessions,
-        query=ApiListQuery,
-        answer=SessionsPage,
-    ),
-    Route(method="GET", path="/api/session/active", operation="v2.session.active", handler=active, answer=Active),
-    Route(method="GET", path=_SESSION, operation="v2.session.get", handler=get, answer=One, errors=(NotFound,)),
-    Route(
-        method="POST",
-        path=f"{_SESSION}/prompt",
-        operation="v2.session.prompt",
-        handler=prompt,
-        body=PromptBody,
-        answer=AdmissionAnswer,
-        errors=(NotFound, Conflict),
-    ),
-    Route(
-        method="POST",
-        path=f"{_SESSION}/interrupt",
-        operation="v2.session.interrupt",
-        handler=interrupt,
-        status=204,
-        errors=(Busy, NotFound),
-    ),
-    Route(
-        method="POST",
-        path=f"{_SESSION}/wait",
-        operation="v2.session.wait",
-        handler=wait,
-        status=204,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path=f"{_SESSION}/compact",
-        operation="v2.session.compact",
-        handler=compact,
-        status=204,
-        errors=(NotFound, Busy),
-    ),
-    Route(
-        method="POST",
-        path=f"{_SESSION}/agent",
-        operation="v2.session.switchAgent",
-        handler=switch_agent,
-        body=AgentBody,
-        status=204,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path=f"{_SESSION}/model",
-        operation="v2.session.switchModel",
-        handler=switch_model,
-        body=ModelBody,
-        status=204,
-        errors=(NotFound,),
-    ),
+    route("POST", "/api/session", "v2.session.create", create),
+    route("GET", "/api/session", "v2.session.list", list_sessions),
+    route("GET", "/api/session/active", "v2.session.active", active),
+    route("GET", "/api/session/{sessionID}", "v2.session.get", get, NotFound),
+    route("POST", "/api/session/{sessionID}/prompt", "v2.session.prompt", prompt, NotFound, Conflict),
+    route("POST", "/api/session/{sessionID}/interrupt", "v2.session.interrupt", interrupt, Busy, NotFound),
+    route("POST", "/api/session/{sessionID}/wait", "v2.session.wait", wait, NotFound),
+    route("POST", "/api/session/{sessionID}/compact", "v2.session.compact", compact, NotFound, Busy),
+    route("POST", "/api/session/{sessionID}/agent", "v2.session.switchAgent", switch_agent, NotFound),
+    route("POST", "/api/session/{sessionID}/model", "v2.session.switchModel", switch_model, NotFound),
 )

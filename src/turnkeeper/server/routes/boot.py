@@ -1,7 +1,6 @@
 """Requests that clients make at start: paths, projects, the repository, skills, and empty lists."""
 
 import os
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +10,7 @@ from turnkeeper.core import flags
 from turnkeeper.model.skill import Skill
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.request import PlainRequest
-from turnkeeper.server.route import AnyRoute, Route
+from turnkeeper.server.route import route
 from turnkeeper.store import keys
 from turnkeeper.workspace import git, paths
 from turnkeeper.workspace.project import GLOBAL
@@ -138,7 +137,8 @@ async def console(call: PlainRequest) -> Console:
 
 async def skills(call: PlainRequest) -> list[Skill]:
     """The skills of a directory, with their texts."""
-    found = await call.turnkeeper.runtime.directories.skills(await call.place())
+    place = await call.place()
+    found = await call.directories.skills(place, await call.directories.look(place))
     return list(found.skills)
 
 
@@ -153,21 +153,17 @@ async def empty_list(call: PlainRequest) -> list[JsonObject]:
     return []
 
 
-def _get(path: str, operation: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
-    return Route(method="GET", path=path, operation=operation, handler=handler, answer=answer)
-
-
 ROUTES = (
-    _get("/path", "path.get", path, Places),
-    _get("/project", "project.list", projects, list[Project]),
-    _get("/project/current", "project.current", current_project, Project),
-    _get("/project/{projectID}/directories", "project.directories", project_directories, list[ProjectDirectory]),
-    _get("/vcs", "vcs.get", vcs, Branches),
-    _get("/experimental/capabilities", "experimental.capabilities.get", capabilities, Capabilities),
-    _get("/experimental/console", "experimental.console.get", console, Console),
-    _get("/experimental/workspace", "experimental.workspace.list", empty_list, list[JsonObject]),
-    _get("/experimental/workspace/status", "experimental.workspace.status", empty_list, list[JsonObject]),
-    _get("/skill", "app.skills", skills, list[Skill]),
-    _get("/lsp", "lsp.status", empty_list, list[JsonObject]),
-    _get("/formatter", "formatter.status", empty_list, list[JsonObject]),
+    route("GET", "/path", "path.get", path),
+    route("GET", "/project", "project.list", projects, answer=list[Project]),
+    route("GET", "/project/current", "project.current", current_project, answer=Project),
+    route("GET", "/project/{projectID}/directories", "project.directories", project_directories),
+    route("GET", "/vcs", "vcs.get", vcs),
+    route("GET", "/experimental/capabilities", "experimental.capabilities.get", capabilities),
+    route("GET", "/experimental/console", "experimental.console.get", console),
+    route("GET", "/experimental/workspace", "experimental.workspace.list", empty_list),
+    route("GET", "/experimental/workspace/status", "experimental.workspace.status", empty_list),
+    route("GET", "/skill", "app.skills", skills),
+    route("GET", "/lsp", "lsp.status", empty_list),
+    route("GET", "/formatter", "formatter.status", empty_list),
 )

@@ -2,17 +2,19 @@
 
 from typing import TypeVar
 
-from turnkeeper.model.command import Command, CommandCall, CommandSource
+import msgspec
+
+from turnkeeper.model.command import CommandCall, CommandSource
 from turnkeeper.model.message import model_choice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import FileInput
-from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Conflict, Forbidden, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.run.commands import INIT
 from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.names import MessageName
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.routes.turn import answered
 from turnkeeper.sessions import command as sending
 
@@ -55,7 +57,8 @@ class InitBody(Value):
 
 async def commands(call: PlainRequest) -> list[CommandEntry]:
     """Commands with templates: built-in ones, those of the configuration and of markdown files, and skills."""
-    return [_entry(one) for one in await call.service.part(Catalogue).commands(await call.place())]
+    found = await call.service.part(Catalogue).commands(await call.place())
+    return msgspec.convert(found, list[CommandEntry], from_attributes=True)
 
 
 async def command(call: HttpRequest[None, CommandBody]) -> MessageWithParts:
@@ -87,45 +90,17 @@ async def init(call: HttpRequest[None, InitBody]) -> bool:
 
 async def _send(call: HttpRequest[None, B], given: CommandCall) -> MessageWithParts:
     tk = call.turnkeeper
+    await tk.runtime.lease_keeper.host.check_prompt(call.session_id)
     receipt = await sending.send(tk.store, tk.runtime, call.session_id, given)
     await tk.runtime.request(call.session_id)
     session = await tk.get(call.session_id)
-    answer = await answered(call)
+    answer = await answered(call, receipt.message_id)
     tk.publish(sending.executed(session, given, receipt.message_id))
     return answer
 
 
-def _entry(command: Command) -> CommandEntry:
-    return CommandEntry(
-        name=command.name,
-        description=command.description,
-        agent=command.agent,
-        model=command.model,
-        source=command.source,
-        template=command.template,
-        subtask=command.subtask,
-        hints=command.hints,
-    )
-
-
 ROUTES = (
-    Route(method="GET", path="/command", operation="command.list", handler=commands, answer=list[CommandEntry]),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/command",
-        operation="session.command",
-        handler=command,
-        body=CommandBody,
-        answer=MessageWithParts,
-        errors=(Busy, Conflict, Forbidden, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/init",
-        operation="session.init",
-        handler=init,
-        body=InitBody,
-        answer=bool,
-        errors=(Busy, Conflict, Forbidden, Invalid, NotFound),
-    ),
+    route("GET", "/command", "command.list", commands),
+    route("POST", "/session/{sessionID}/command", "session.command", command, Busy, Conflict, Forbidden, NotFound),
+    route("POST", "/session/{sessionID}/init", "session.init", init, Busy, Conflict, Forbidden, NotFound),
 )

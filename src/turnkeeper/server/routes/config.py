@@ -5,7 +5,7 @@ from turnkeeper.server.catalogue import AgentEntry, Catalogue
 from turnkeeper.server.providers import AllProviders, ConfiguredProviders
 from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.response import JSON, HttpResponse
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 
 
 async def config(call: PlainRequest) -> JsonObject:
@@ -39,22 +39,10 @@ async def agents(call: PlainRequest) -> list[AgentEntry]:
 
 
 ROUTES = (
-    Route(method="GET", path="/config", operation="config.get", handler=config, answer=JsonObject),
-    Route(method="GET", path="/global/config", operation="global.config.get", handler=user_config, answer=JsonObject),
-    Route(
-        method="GET",
-        path="/config/providers",
-        operation="config.providers",
-        handler=configured,
-        answer=ConfiguredProviders,
-    ),
-    Route(method="GET", path="/provider", operation="provider.list", handler=every, answer=AllProviders),
-    Route(
-        method="GET",
-        path="/provider/auth",
-        operation="provider.auth",
-        handler=logins,
-        answer=dict[str, tuple[JsonObject, ...]],
-    ),
-    Route(method="GET", path="/agent", operation="app.agents", handler=agents, answer=list[AgentEntry]),
+    route("GET", "/config", "config.get", config),
+    route("GET", "/global/config", "global.config.get", user_config),
+    route("GET", "/config/providers", "config.providers", configured, answer=ConfiguredProviders),
+    route("GET", "/provider", "provider.list", every, answer=AllProviders),
+    route("GET", "/provider/auth", "provider.auth", logins),
+    route("GET", "/agent", "app.agents", agents),
 )

@@ -6,8 +6,9 @@ from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.asgi import Application
 from turnkeeper.server.errors import Malformed
+from turnkeeper.server.names import number_in
 from turnkeeper.server.request import HttpRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.service import Service
 from turnkeeper.server.streams.channel import StreamFilter, StreamFormat
 from turnkeeper.server.streams.hub import Hub
@@ -63,47 +64,17 @@ async def second(call: HttpRequest[StreamQuery, None]) -> Application:
 
 async def session(call: HttpRequest[TailQuery, None]) -> Application:
     """Stream the durable events of a session after an event number, then each new one."""
-    given = call.query.after or call.headers.get("last-event-id")
-    if given is not None and not given.isdecimal():
-        raise Malformed(f"after is the number of an event, not {given!r}", "Query")
+    given = call.query.after or call.headers.get("last-event-id") or "0"
+    if (after := number_in(given)) is None:
+        raise Malformed(f"after is the number of an event, not {given!r:.80}", "Query")
     await call.turnkeeper.get(call.session_id)
     wants_ids = call.query.ids or "last-event-id" in call.headers
-    store, after = call.turnkeeper.store, int(given or 0)
-    return Tail(call.service.part(hub), lambda: tail(store, call.session_id, after, ids=wants_ids))
+    return Tail(call.service.part(hub), lambda: tail(call.turnkeeper.store, call.session_id, after, ids=wants_ids))
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/event",
-        operation="event.subscribe",
-        handler=local,
-        query=StreamQuery,
-        media="text/event-stream",
-    ),
-    Route(
-        method="GET",
-        path="/global/event",
-        operation="global.event",
-        handler=all_directories,
-        query=StreamQuery,
-        media="text/event-stream",
-    ),
-    Route(
-        method="GET",
-        path="/api/event",
-        operation="v2.event.subscribe",
-        handler=second,
-        query=StreamQuery,
-        media="text/event-stream",
-    ),
-    Route(
-        method="GET",
-        path="/api/session/{sessionID}/event",
-        operation="v2.session.events",
-        handler=session,
-        query=TailQuery,
-        errors=(NotFound,),
-        media="text/event-stream",
-    ),
+    route("GET", "/event", "event.subscribe", local, media="text/event-stream"),
+    route("GET", "/global/event", "global.event", all_directories, media="text/event-stream"),
+    route("GET", "/api/event", "v2.event.subscribe", second, media="text/event-stream"),
+    route("GET", "/api/session/{sessionID}/event", "v2.session.events", session, NotFound, media="text/event-stream"),
 )

@@ -8,7 +8,7 @@ from turnkeeper.core.limits import READY_S
 from turnkeeper.model.value import Value
 from turnkeeper.model.version import __version__
 from turnkeeper.server.request import PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.store.engine import StoreUnavailable
 
 
@@ -43,6 +43,6 @@ async def ready(call: PlainRequest) -> Ready:
 
 
 ROUTES = (
-    Route(method="GET", path="/global/health", operation="global.health", handler=health, answer=Health),
-    Route(method="GET", path="/global/ready", operation="global.ready", handler=ready, answer=Ready, tier=0),
+    route("GET", "/global/health", "global.health", health),
+    route("GET", "/global/ready", "global.ready", ready),
 )

@@ -13,11 +13,11 @@ from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.server.moments import Moments
+from turnkeeper.server.moments import moment
 from turnkeeper.server.names import SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.routes.view import MomentQuery
 from turnkeeper.sessions.context import ContextReport, report
 from turnkeeper.sessions.overview import Overview
@@ -78,8 +78,8 @@ async def events(call: PlainRequest) -> Timeline:
 
 async def context(call: HttpRequest[MomentQuery, None]) -> ContextReport:
     """The System Context of a session, and how much of each request could be reused; now, or after an event."""
-    moment = await call.service.part(Moments).at(call.session_id, call.query.at)
-    return await report(call.turnkeeper.store, moment.view)
+    view, _ = await moment(call, call.query.at)
+    return await report(call.turnkeeper.store, view)
 
 
 async def ledger(call: HttpRequest[MomentQuery, None]) -> Spending:
@@ -87,14 +87,13 @@ async def ledger(call: HttpRequest[MomentQuery, None]) -> Spending:
 
     After an event it is without Child Sessions.
     """
-    return await spending(
-        (await call.service.part(Moments).at(call.session_id, call.query.at)).queries, call.session_id
-    )
+    _, queries = await moment(call, call.query.at)
+    return await spending(queries, call.session_id)
 
 
 async def changes(call: HttpRequest[MomentQuery, None]) -> tuple[FileChange, ...]:
     """The files that a session changed, without what is undone; now, or after an event."""
-    _, queries = await call.service.part(Moments).at(call.session_id, call.query.at)
+    _, queries = await moment(call, call.query.at)
     if (await queries.session(call.session_id)).revert is None:
         return tuple(map(stored_change, await queries.diffs(call.session_id)))
     return await call.turnkeeper.changes(call.session_id, at=call.query.at)
@@ -137,103 +136,19 @@ async def search(call: HttpRequest[SearchQuery, None]) -> list[Found]:
 
 async def asks(call: PlainRequest) -> AllAsks:
     """Every permission request and question that waits for the user, of all directories."""
-    permissions = [public(one) for one in await call.turnkeeper.permissions()]
-    return AllAsks(
-        permissions=tuple(permissions),
-        questions=tuple([public(one) for one in await call.turnkeeper.questions()]),
-    )
+    permissions, questions = await call.turnkeeper.permissions(), await call.turnkeeper.questions()
+    return AllAsks(permissions=public(tuple(permissions)), questions=public(tuple(questions)))
 
-
-_SESSION = "/tk/session/{sessionID}"
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/tk/sessions",
-        operation="turnkeeper.sessions",
-        tier=0,
-        handler=overview,
-        query=OverviewQuery,
-        answer=Overview,
-        errors=(Invalid,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/timeline",
-        operation="turnkeeper.session.timeline",
-        tier=0,
-        handler=events,
-        answer=Timeline,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/context",
-        operation="turnkeeper.session.context",
-        tier=0,
-        handler=context,
-        query=MomentQuery,
-        answer=ContextReport,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/ledger",
-        operation="turnkeeper.session.ledger",
-        tier=0,
-        handler=ledger,
-        query=MomentQuery,
-        answer=Spending,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/changes",
-        operation="turnkeeper.session.changes",
-        tier=0,
-        handler=changes,
-        query=MomentQuery,
-        answer=tuple[FileChange, ...],
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/tree",
-        operation="turnkeeper.session.tree",
-        tier=0,
-        handler=relatives,
-        answer=Tree,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/blame",
-        operation="turnkeeper.session.blame",
-        tier=0,
-        handler=blame,
-        query=BlameQuery,
-        answer=Blame,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/recall/{{handle}}",
-        operation="turnkeeper.session.recall",
-        tier=0,
-        handler=recall,
-        query=RecallQuery,
-        answer=RecallPage,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path="/tk/search",
-        operation="turnkeeper.search",
-        tier=0,
-        handler=search,
-        query=SearchQuery,
-        answer=list[Found],
-        errors=(Invalid, NotFound),
-    ),
-    Route(method="GET", path="/tk/asks", operation="turnkeeper.asks", tier=0, handler=asks, answer=AllAsks),
+    route("GET", "/tk/sessions", "turnkeeper.sessions", overview),
+    route("GET", "/tk/session/{sessionID}/timeline", "turnkeeper.session.timeline", events, NotFound),
+    route("GET", "/tk/session/{sessionID}/context", "turnkeeper.session.context", context, NotFound),
+    route("GET", "/tk/session/{sessionID}/ledger", "turnkeeper.session.ledger", ledger, NotFound),
+    route("GET", "/tk/session/{sessionID}/changes", "turnkeeper.session.changes", changes, NotFound),
+    route("GET", "/tk/session/{sessionID}/tree", "turnkeeper.session.tree", relatives, NotFound),
+    route("GET", "/tk/session/{sessionID}/blame", "turnkeeper.session.blame", blame, NotFound),
+    route("GET", "/tk/session/{sessionID}/recall/{handle}", "turnkeeper.session.recall", recall, NotFound),
+    route("GET", "/tk/search", "turnkeeper.search", search, NotFound),
+    route("GET", "/tk/asks", "turnkeeper.asks", asks),
 )

@@ -8,8 +8,7 @@ from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import AnyRoute, Route
-from turnkeeper.workspace.mcp_login import LoginAttempt
+from turnkeeper.server.route import route
 from turnkeeper.workspace.mcp_server import McpServer
 
 NAME_MAX = 64
@@ -65,7 +64,7 @@ async def add(call: HttpRequest[None, AddBody]) -> dict[str, McpStatus]:
     if (config.command is None) == (config.url is None):
         raise Invalid("a server has either a `command` or a `url`")
     place = await call.place()
-    call.turnkeeper.runtime.directories.mcp.all.add(place.directory, name, config)
+    call.directories.mcp.all.add(place.directory, name, config)
     return await _statuses(call)
 
 
@@ -83,7 +82,7 @@ async def disconnect(call: PlainRequest) -> bool:
 
 async def resources(call: PlainRequest) -> dict[str, ResourceEntry]:
     """The resources of the MCP servers of a directory, by the names that users call them by."""
-    found = await call.turnkeeper.runtime.directories.mcp.resources(await call.place())
+    found = await call.directories.mcp.resources(await call.place())
     return {
         key: ResourceEntry(
             name=resource.name,
@@ -98,7 +97,7 @@ async def resources(call: PlainRequest) -> dict[str, ResourceEntry]:
 
 async def start_login(call: PlainRequest) -> LoginPage:
     """Begin a login by OAuth: a browser on the machine of this server goes to the page, and comes back to it."""
-    attempt = _begun(call, await _server(call))
+    attempt = call.directories.mcp.all.log_in(await _server(call))
     await attempt.shown.wait()
     if attempt.page:
         return LoginPage(authorization_url=attempt.page, oauth_state=attempt.state)
@@ -109,7 +108,7 @@ async def start_login(call: PlainRequest) -> LoginPage:
 async def finish_login(call: HttpRequest[None, CodeBody]) -> McpStatus:
     """Finish a login with the code that the browser was given."""
     server = await _server(call)
-    attempt = call.turnkeeper.runtime.directories.mcp.all.attempt(server)
+    attempt = call.directories.mcp.all.attempt(server)
     if attempt is None:
         raise Conflict(f"no login at {server.name!r} is under way; begin one first")
     attempt.give(call.body.code)
@@ -120,99 +119,39 @@ async def finish_login(call: HttpRequest[None, CodeBody]) -> McpStatus:
 async def authenticate(call: PlainRequest) -> McpStatus:
     """Begin a login, or join the one under way, and wait until the user has agreed. No browser is opened."""
     server = await _server(call)
-    attempt = call.turnkeeper.runtime.directories.mcp.all.attempt(server) or _begun(call, server)
+    logins = call.directories.mcp.all
+    attempt = logins.attempt(server) or logins.log_in(server)
     await attempt.done()
     return server.status
 
 
 async def log_out(call: PlainRequest) -> LoggedOut:
     """Forget the login at an MCP server."""
-    await call.turnkeeper.runtime.directories.mcp.all.log_out(await _server(call))
+    await call.directories.mcp.all.log_out(await _server(call))
     return LoggedOut(success=True)
 
 
-def _begun(call: PlainRequest, server: McpServer) -> LoginAttempt:
-    return call.turnkeeper.runtime.directories.mcp.all.log_in(server)
-
-
 async def _statuses(call: HttpRequest[None, B]) -> dict[str, McpStatus]:
-    servers = await call.turnkeeper.runtime.directories.mcp.servers(await call.place())
+    servers = await call.directories.mcp.servers(await call.place())
     return {one.name: one.status for one in servers}
 
 
 async def _server(call: HttpRequest[None, B]) -> McpServer:
     name = call.params["name"]
     try:
-        return await call.turnkeeper.runtime.directories.mcp.server(await call.place(), name)
+        return await call.directories.mcp.server(await call.place(), name)
     except NotFound as error:
         raise Missing("McpServer", name) from error
 
 
-ROUTES: tuple[AnyRoute, ...] = (
-    Route(method="GET", path="/mcp", operation="mcp.status", handler=status, answer=dict[str, McpStatus]),
-    Route(
-        method="POST",
-        path="/mcp",
-        operation="mcp.add",
-        handler=add,
-        body=AddBody,
-        answer=dict[str, McpStatus],
-        errors=(Invalid,),
-    ),
-    Route(
-        method="GET",
-        path="/experimental/resource",
-        operation="experimental.resource.list",
-        handler=resources,
-        answer=dict[str, ResourceEntry],
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/connect",
-        operation="mcp.connect",
-        handler=connect,
-        answer=bool,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/disconnect",
-        operation="mcp.disconnect",
-        handler=disconnect,
-        answer=bool,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/auth",
-        operation="mcp.auth.start",
-        handler=start_login,
-        answer=LoginPage,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/auth/callback",
-        operation="mcp.auth.callback",
-        handler=finish_login,
-        body=CodeBody,
-        answer=McpStatus,
-        errors=(Invalid, NotFound, Conflict),
-    ),
-    Route(
-        method="POST",
-        path="/mcp/{name}/auth/authenticate",
-        operation="mcp.auth.authenticate",
-        handler=authenticate,
-        answer=McpStatus,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="DELETE",
-        path="/mcp/{name}/auth",
-        operation="mcp.auth.remove",
-        handler=log_out,
-        answer=LoggedOut,
-        errors=(NotFound,),
-    ),
+ROUTES = (
+    route("GET", "/mcp", "mcp.status", status),
+    route("POST", "/mcp", "mcp.add", add),
+    route("GET", "/experimental/resource", "experimental.resource.list", resources),
+    route("POST", "/mcp/{name}/connect", "mcp.connect", connect, NotFound),
+    route("POST", "/mcp/{name}/disconnect", "mcp.disconnect", disconnect, NotFound),
+    route("POST", "/mcp/{name}/auth", "mcp.auth.start", start_login, NotFound),
+    route("POST", "/mcp/{name}/auth/callback", "mcp.auth.callback", finish_login, NotFound, Conflict),
+    route("POST", "/mcp/{name}/auth/authenticate", "mcp.auth.authenticate", authenticate, NotFound),
+    route("DELETE", "/mcp/{name}/auth", "mcp.auth.remove", log_out, NotFound),
 )

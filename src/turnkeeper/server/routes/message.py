@@ -10,7 +10,7 @@ import msgspec
 from turnkeeper.model.message import SystemMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part
-from turnkeeper.model.refusal import Busy, Invalid, NotFound
+from turnkeeper.model.refusal import Busy, NotFound
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server import response
 from turnkeeper.server.errors import Malformed, Missing
@@ -18,7 +18,7 @@ from turnkeeper.server.page_cache import CachedPage, PageCache
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.response import HttpResponse
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.store.document_reader import log_damaged
 from turnkeeper.store.documents import State
 from turnkeeper.store.message_reader import end_cursor
@@ -124,46 +124,16 @@ async def update_part(call: HttpRequest[None, Part]) -> Part:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/session/{sessionID}/message",
-        operation="session.messages",
-        handler=messages,
-        query=PageQuery,
+    route(
+        "GET",
+        "/session/{sessionID}/message",
+        "session.messages",
+        messages,
+        NotFound,
         answer=list[MessageWithParts],
-        errors=(Invalid, NotFound),
     ),
-    Route(
-        method="GET",
-        path="/session/{sessionID}/message/{messageID}",
-        operation="session.message",
-        handler=message,
-        answer=MessageWithParts,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="DELETE",
-        path="/session/{sessionID}/message/{messageID}",
-        operation="session.deleteMessage",
-        handler=remove,
-        answer=bool,
-        errors=(Busy, NotFound),
-    ),
-    Route(
-        method="DELETE",
-        path="/session/{sessionID}/message/{messageID}/part/{partID}",
-        operation="part.delete",
-        handler=remove_part,
-        answer=bool,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="PATCH",
-        path="/session/{sessionID}/message/{messageID}/part/{partID}",
-        operation="part.update",
-        handler=update_part,
-        body=Part,  # type: ignore[arg-type] # A union is not a class, but msgspec decodes it.
-        answer=Part,
-        errors=(Invalid, NotFound),
-    ),
+    route("GET", "/session/{sessionID}/message/{messageID}", "session.message", message, NotFound),
+    route("DELETE", "/session/{sessionID}/message/{messageID}", "session.deleteMessage", remove, Busy, NotFound),
+    route("DELETE", "/session/{sessionID}/message/{messageID}/part/{partID}", "part.delete", remove_part, NotFound),
+    route("PATCH", "/session/{sessionID}/message/{messageID}/part/{partID}", "part.update", update_part, NotFound),
 )

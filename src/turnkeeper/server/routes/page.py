@@ -3,7 +3,7 @@
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.response import HttpResponse
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.site import INDEX, Site
 from turnkeeper.server.table import REST
 
@@ -26,24 +26,7 @@ async def file(call: PlainRequest) -> HttpResponse:
 _HTML = "text/html"
 
 ROUTES = (
-    Route(method="GET", path="/", operation="turnkeeper.page", tier=0, handler=index, answer=str, media=_HTML),
-    Route(
-        method="GET",
-        path="/s/*",
-        operation="turnkeeper.page.session",
-        tier=0,
-        handler=session_page,
-        answer=str,
-        media=_HTML,
-    ),
-    Route(
-        method="GET",
-        path="/web/*",
-        operation="turnkeeper.page.file",
-        tier=0,
-        handler=file,
-        answer=str,
-        media=_HTML,
-        errors=(NotFound,),
-    ),
+    route("GET", "/", "turnkeeper.page", index, answer=str, media=_HTML),
+    route("GET", "/s/*", "turnkeeper.page.session", session_page, answer=str, media=_HTML),
+    route("GET", "/web/*", "turnkeeper.page.file", file, NotFound, answer=str, media=_HTML),
 )

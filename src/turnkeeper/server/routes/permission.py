@@ -8,7 +8,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 
 
 class ReplyBody(Value):
@@ -61,29 +61,7 @@ async def answer(
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/permission",
-        operation="permission.list",
-        handler=list_pending,
-        answer=list[PermissionRequest],
-    ),
-    Route(
-        method="POST",
-        path="/permission/{requestID}/reply",
-        operation="permission.reply",
-        handler=reply,
-        body=ReplyBody,
-        answer=bool,
-        errors=(NotFound, Conflict),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/permissions/{permissionID}",
-        operation="permission.respond",
-        handler=respond,
-        body=ResponseBody,
-        answer=bool,
-        errors=(NotFound, Conflict),
-    ),
+    route("GET", "/permission", "permission.list", list_pending),
+    route("POST", "/permission/{requestID}/reply", "permission.reply", reply, NotFound, Conflict),
+    route("POST", "/session/{sessionID}/permissions/{permissionID}", "permission.respond", respond, NotFound, Conflict),
 )

@@ -5,12 +5,12 @@ from typing import Any
 
 from turnkeeper.model.permission import Absence
 from turnkeeper.model.question import QuestionRequest
-from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 
 
 class Answers(Value):
@@ -60,29 +60,7 @@ async def answer(
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/question",
-        operation="question.list",
-        handler=list_pending,
-        answer=list[QuestionRequest],
-    ),
-    Route(
-        method="POST",
-        path="/question/{requestID}/reply",
-        operation="question.reply",
-        handler=reply,
-        body=Answers,
-        answer=bool,
-        errors=(NotFound, Conflict, Invalid),
-    ),
-    Route(
-        method="POST",
-        path="/question/{requestID}/reject",
-        operation="question.reject",
-        handler=reject,
-        query=Dismissal,
-        answer=bool,
-        errors=(NotFound, Conflict),
-    ),
+    route("GET", "/question", "question.list", list_pending),
+    route("POST", "/question/{requestID}/reply", "question.reply", reply, NotFound, Conflict),
+    route("POST", "/question/{requestID}/reject", "question.reject", reject, NotFound, Conflict),
 )

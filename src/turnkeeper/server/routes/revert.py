@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Conflict, NotFound
 from turnkeeper.model.restore import Reverted
 from turnkeeper.model.session import Revert, Session
 from turnkeeper.model.value import Value
@@ -12,7 +12,7 @@ from turnkeeper.server.errors import Missing
 from turnkeeper.server.names import MessageName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 
 
 class RevertBody(Value):
@@ -97,69 +97,22 @@ async def commit(call: PlainRequest) -> None:
     await call.turnkeeper.commit_revert(call.session_id)
 
 
-_STAGED = "/api/session/{sessionID}/revert"
-
 ROUTES = (
-    Route(
-        method="POST",
-        path="/session/{sessionID}/revert",
-        operation="session.revert",
-        handler=revert,
-        body=RevertBody,
-        answer=Session,
-        errors=(Busy, Conflict, Invalid, NotFound),
+    route("POST", "/session/{sessionID}/revert", "session.revert", revert, Busy, Conflict, NotFound),
+    route("POST", "/session/{sessionID}/unrevert", "session.unrevert", unrevert, Busy, Conflict, NotFound),
+    route("POST", "/session/{sessionID}/undo", "turnkeeper.session.undo", undo, Busy, Conflict, NotFound),
+    route("POST", "/session/{sessionID}/redo", "turnkeeper.session.redo", redo, Busy, Conflict, NotFound),
+    route(
+        "POST",
+        "/api/session/{sessionID}/revert/stage",
+        "v2.session.revert.stage",
+        stage,
+        Busy,
+        Conflict,
+        NotFound,
     ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/unrevert",
-        operation="session.unrevert",
-        handler=unrevert,
-        answer=Session,
-        errors=(Busy, Conflict, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/undo",
-        operation="turnkeeper.session.undo",
-        tier=0,
-        handler=undo,
-        body=UndoBody,
-        answer=Reverted,
-        errors=(Busy, Conflict, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/redo",
-        operation="turnkeeper.session.redo",
-        tier=0,
-        handler=redo,
-        body=RedoBody,
-        answer=Reverted,
-        errors=(Busy, Conflict, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path=f"{_STAGED}/stage",
-        operation="v2.session.revert.stage",
-        handler=stage,
-        body=StageBody,
-        answer=StagedRevert,
-        errors=(Busy, Conflict, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path=f"{_STAGED}/clear",
-        operation="v2.session.revert.clear",
-        handler=clear,
-        status=204,
-        errors=(Busy, Conflict, NotFound),
-    ),
-    Route(
-        method="POST",
-        path=f"{_STAGED}/commit",
-        operation="v2.session.revert.commit",
-        handler=commit,
-        status=204,
-        errors=(Busy, Conflict, NotFound),
+    route("POST", "/api/session/{sessionID}/revert/clear", "v2.session.revert.clear", clear, Busy, Conflict, NotFound),
+    route(
+        "POST", "/api/session/{sessionID}/revert/commit", "v2.session.revert.commit", commit, Busy, Conflict, NotFound
     ),
 )

@@ -1,13 +1,12 @@
 """Sessions: create, list, read, change, remove."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from turnkeeper.model.permission import Rule
-from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Conflict, NotFound
 from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.todo import Todo
@@ -16,7 +15,7 @@ from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import MessageName, SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.share.making import shared_by_itself
 from turnkeeper.sessions import edit, listing
 
@@ -106,28 +105,15 @@ async def list_sessions(call: HttpRequest[ListQuery, None]) -> list[Session]:
     directory: str | None = None
     if wanted.scope is None and wanted.path is None and wanted.directory:
         directory = str(place.directory)
-    limit = int(wanted.limit) if wanted.limit else 100
-    found: list[Session] = []
-    after: str | None = None
-    while len(found) < limit:
-        chosen = listing.SessionFilter(
-            directory=directory,
-            project_id=place.id if directory is None else None,
-            roots=wanted.roots == "true",
-            search=wanted.search or None,
-            since=int(wanted.start) if wanted.start is not None else None,
-            limit=limit - len(found),
-            after=after,
-        )
-        page = await listing.sessions(call.turnkeeper.store, chosen)
-        found.extend(one for one in page.items if not wanted.path or _is_below(one, wanted.path))
-        if (after := page.older) is None:
-            break
-    return [public(one) for one in found]
-
-
-def _is_below(session: Session, path: str) -> bool:
-    return session.path == path or (session.path or "").startswith(f"{path}/")
+    chosen = listing.SessionFilter(
+        directory=directory,
+        project_id=place.id if directory is None else None,
+        roots=wanted.roots == "true",
+        search=wanted.search or None,
+        since=int(wanted.start) if wanted.start is not None else None,
+        limit=int(wanted.limit or 0) or 100,
+    )
+    return [public(one) for one in (await listing.gathered(call.turnkeeper.store, chosen, wanted.path)).items]
 
 
 async def get(call: PlainRequest) -> Session:
@@ -180,7 +166,7 @@ async def status(call: PlainRequest) -> dict[str, Status]:
     return found
 
 
-async def children(call: PlainRequest) -> Sequence[Session]:
+async def children(call: PlainRequest) -> list[Session]:
     """The Child Sessions of a session."""
     return [public(one) for one in await call.turnkeeper.children(call.session_id)]
 
@@ -211,80 +197,14 @@ async def fork(call: HttpRequest[None, ForkBody]) -> Session:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/session",
-        operation="session.list",
-        handler=list_sessions,
-        query=ListQuery,
-        answer=list[Session],
-    ),
-    Route(
-        method="POST",
-        path="/session",
-        operation="session.create",
-        handler=create,
-        body=NewSession,
-        answer=Session,
-        errors=(Invalid, NotFound),
-    ),
-    Route(method="GET", path="/session/status", operation="session.status", handler=status, answer=dict[str, Status]),
-    Route(
-        method="GET",
-        path="/session/{sessionID}",
-        operation="session.get",
-        handler=get,
-        answer=Session,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="DELETE",
-        path="/session/{sessionID}",
-        operation="session.delete",
-        handler=remove,
-        answer=bool,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="PATCH",
-        path="/session/{sessionID}",
-        operation="session.update",
-        handler=update,
-        body=SessionChange,
-        answer=Session,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path="/session/{sessionID}/children",
-        operation="session.children",
-        handler=children,
-        answer=list[Session],
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path="/session/{sessionID}/todo",
-        operation="session.todo",
-        handler=todos,
-        answer=list[Todo],
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path="/session/{sessionID}/diff",
-        operation="session.diff",
-        handler=diff,
-        query=DiffQuery,
-        answer=list[FileDiff],
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/fork",
-        operation="session.fork",
-        handler=fork,
-        body=ForkBody,
-        answer=Session,
-        errors=(Busy, Conflict, Invalid, NotFound),
-    ),
+    route("GET", "/session", "session.list", list_sessions),
+    route("POST", "/session", "session.create", create, NotFound),
+    route("GET", "/session/status", "session.status", status),
+    route("GET", "/session/{sessionID}", "session.get", get, NotFound),
+    route("DELETE", "/session/{sessionID}", "session.delete", remove, NotFound),
+    route("PATCH", "/session/{sessionID}", "session.update", update, NotFound),
+    route("GET", "/session/{sessionID}/children", "session.children", children, NotFound),
+    route("GET", "/session/{sessionID}/todo", "session.todo", todos, NotFound),
+    route("GET", "/session/{sessionID}/diff", "session.diff", diff),
+    route("POST", "/session/{sessionID}/fork", "session.fork", fork, Busy, Conflict, NotFound),
 )

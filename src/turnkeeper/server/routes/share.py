@@ -10,7 +10,7 @@ from turnkeeper.core.sharing import EXPIRES_S
 from turnkeeper.interop.page.document import style
 from turnkeeper.interop.shared_session import SharedSession
 from turnkeeper.model.redaction import RedactionReport
-from turnkeeper.model.refusal import Forbidden, Invalid, NotFound
+from turnkeeper.model.refusal import Forbidden, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.model.share import ShareItem, ShareLink
 from turnkeeper.model.value import JsonObject, Value
@@ -18,7 +18,7 @@ from turnkeeper.server.asgi import Application
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.response import HttpResponse, Pairs, json
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.routes.event import hub
 from turnkeeper.server.share.live import Shares, frames
 from turnkeeper.server.share.making import base, shared
@@ -106,65 +106,14 @@ def _asset(name: str) -> bytes:
     return files("turnkeeper.server.share").joinpath(name).read_bytes()
 
 
-_REFUSED = (NotFound, Forbidden, Invalid)
-
 ROUTES = (
-    Route(
-        method="POST",
-        path="/session/{sessionID}/share",
-        operation="session.share",
-        handler=share,
-        answer=Session,
-        errors=_REFUSED,
-    ),
-    Route(
-        method="DELETE",
-        path="/session/{sessionID}/share",
-        operation="session.unshare",
-        handler=unshare,
-        answer=Session,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="POST",
-        path="/tk/session/{sessionID}/share",
-        operation="turnkeeper.share",
-        tier=0,
-        handler=share_chosen,
-        body=ShareBody,
-        answer=ShareLink,
-        errors=_REFUSED,
-    ),
-    Route(
-        method="GET",
-        path="/tk/session/{sessionID}/redactions",
-        operation="turnkeeper.redactions",
-        tier=0,
-        handler=redactions,
-        answer=RedactionReport,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET", path="/share/page.js", operation="share.script", tier=0, handler=script, media="text/javascript"
-    ),
-    Route(method="GET", path="/share/page.css", operation="share.style", tier=0, handler=style_sheet, media="text/css"),
-    Route(method="GET", path="/share/{shareID}", operation="share.page", tier=0, handler=page, media="text/html"),
-    Route(
-        method="GET",
-        path="/share/{shareID}/data",
-        operation="share.data",
-        tier=0,
-        handler=data,
-        answer=list[JsonObject],
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path="/share/{shareID}/stream",
-        operation="share.stream",
-        tier=0,
-        handler=stream,
-        media="text/event-stream",
-        errors=(NotFound,),
-    ),
+    route("POST", "/session/{sessionID}/share", "session.share", share, NotFound, Forbidden),
+    route("DELETE", "/session/{sessionID}/share", "session.unshare", unshare, NotFound),
+    route("POST", "/tk/session/{sessionID}/share", "turnkeeper.share", share_chosen, NotFound, Forbidden),
+    route("GET", "/tk/session/{sessionID}/redactions", "turnkeeper.redactions", redactions, NotFound),
+    route("GET", "/share/page.js", "share.script", script, media="text/javascript"),
+    route("GET", "/share/page.css", "share.style", style_sheet, media="text/css"),
+    route("GET", "/share/{shareID}", "share.page", page, media="text/html"),
+    route("GET", "/share/{shareID}/data", "share.data", data, NotFound, answer=list[JsonObject]),
+    route("GET", "/share/{shareID}/stream", "share.stream", stream, NotFound, media="text/event-stream"),
 )

@@ -1,10 +1,9 @@
 """The tools that models may call."""
 
 from turnkeeper.model.message import ModelChoice
-from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 
 
 class ToolQuery(Value):
@@ -24,7 +23,7 @@ class ToolEntry(Value):
 
 async def ids(call: PlainRequest) -> list[str]:
     """The names of all tools."""
-    setup = await call.turnkeeper.runtime.directories.setup(await call.place())
+    setup = await call.directories.setup(await call.place())
     return list(setup.toolbox.names)
 
 
@@ -34,7 +33,7 @@ async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolEntry]:
     model = call.turnkeeper.runtime.model(
         ModelChoice(provider_id=call.query.provider, model_id=call.query.model), place
     )
-    setup = await call.turnkeeper.runtime.directories.setup(place)
+    setup = await call.directories.setup(place)
     return [
         ToolEntry(id=one.name, description=one.description, parameters=one.schema)
         for one in setup.toolbox.visible((), model_id=model.id, agents=setup.agents.values()).definitions()
@@ -42,14 +41,6 @@ async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolEntry]:
 
 
 ROUTES = (
-    Route(method="GET", path="/experimental/tool/ids", operation="tool.ids", handler=ids, answer=list[str]),
-    Route(
-        method="GET",
-        path="/experimental/tool",
-        operation="tool.list",
-        handler=tools,
-        query=ToolQuery,
-        answer=list[ToolEntry],
-        errors=(Invalid,),
-    ),
+    route("GET", "/experimental/tool/ids", "tool.ids", ids),
+    route("GET", "/experimental/tool", "tool.list", tools),
 )

@@ -12,7 +12,7 @@ from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.streams.hub import Hub
 from turnkeeper.server.wait_idle import wait_idle
 from turnkeeper.sessions import prompt as prompting
@@ -136,57 +136,10 @@ async def resume(call: PlainRequest) -> None:
 
 
 ROUTES = (
-    Route(
-        method="POST",
-        path="/session/{sessionID}/message",
-        operation="session.prompt",
-        handler=prompt,
-        body=Prompt,
-        answer=MessageWithParts,
-        errors=(Busy, Conflict, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/prompt_async",
-        operation="session.prompt_async",
-        handler=prompt_async,
-        body=Prompt,
-        status=204,
-        errors=(Busy, Conflict, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/shell",
-        operation="session.shell",
-        handler=shell,
-        body=ShellBody,
-        answer=MessageWithParts,
-        errors=(Busy, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/summarize",
-        operation="session.summarize",
-        handler=summarise,
-        body=SummariseBody,
-        answer=bool,
-        errors=(Busy, Invalid, NotFound),
-    ),
-    Route(
-        method="POST",
-        path="/session/{sessionID}/abort",
-        operation="session.abort",
-        handler=abort,
-        answer=bool,
-        errors=(Busy,),
-    ),
-    Route(
-        method="POST",
-        path="/tk/session/{sessionID}/resume",
-        operation="turnkeeper.session.resume",
-        tier=0,
-        handler=resume,
-        status=204,
-        errors=(NotFound,),
-    ),
+    route("POST", "/session/{sessionID}/message", "session.prompt", prompt, Busy, Conflict, NotFound),
+    route("POST", "/session/{sessionID}/prompt_async", "session.prompt_async", prompt_async, Busy, Conflict, NotFound),
+    route("POST", "/session/{sessionID}/shell", "session.shell", shell, Busy, NotFound),
+    route("POST", "/session/{sessionID}/summarize", "session.summarize", summarise, Busy, NotFound),
+    route("POST", "/session/{sessionID}/abort", "session.abort", abort, Busy),
+    route("POST", "/tk/session/{sessionID}/resume", "turnkeeper.session.resume", resume, NotFound),
 )

@@ -9,7 +9,7 @@ from turnkeeper.server import openapi, routes
 from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.response import JSON, HttpResponse
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.server.service import Service
 
 log = logging.getLogger("turnkeeper.client")
@@ -56,15 +56,7 @@ async def write_log(call: HttpRequest[None, LogBody]) -> bool:
 
 
 ROUTES = (
-    Route(method="POST", path="/log", operation="app.log", handler=write_log, body=LogBody, answer=bool),
-    Route(method="GET", path="/doc", operation="turnkeeper.doc", tier=0, handler=doc, answer=JsonObject),
-    Route(
-        method="GET",
-        path="/metrics",
-        operation="turnkeeper.metrics",
-        tier=0,
-        handler=metrics,
-        answer=str,
-        media="text/plain",
-    ),
+    route("POST", "/log", "app.log", write_log),
+    route("GET", "/doc", "turnkeeper.doc", doc, answer=JsonObject),
+    route("GET", "/metrics", "turnkeeper.metrics", metrics, answer=str, media="text/plain"),
 )

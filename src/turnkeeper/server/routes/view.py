@@ -1,11 +1,11 @@
 """What the web page reads of one session: its state, outline and messages, now or after any event."""
 
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias
 
 import msgspec
 
-from turnkeeper.core.handles import handle
-from turnkeeper.core.view import Admitted
+from turnkeeper.core.handles import handle, whole_output
+from turnkeeper.core.view import Admitted, SessionView
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -13,20 +13,19 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionRequest
-from turnkeeper.model.refusal import Conflict, Invalid, NotFound, Refusal
-from turnkeeper.model.session import Origin, Session, SessionModel
+from turnkeeper.model.refusal import Conflict, NotFound, Refusal
+from turnkeeper.model.session import Origin, Session
 from turnkeeper.model.status import Owner, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
-from turnkeeper.server.moments import Moment, Moments
+from turnkeeper.server.moments import moment
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
-from turnkeeper.server.route import Route
+from turnkeeper.server.route import route
 from turnkeeper.sessions.outline import Outline, outline
 from turnkeeper.sessions.shown import Shown, shown
 from turnkeeper.store.message_reader import place_cursor
-
-Q = TypeVar("Q")
+from turnkeeper.store.queries import Queries
 
 Seq: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 NEWEST = 20
@@ -120,9 +119,9 @@ class PlacedMessages(Value):
 
 async def state(call: HttpRequest[MomentQuery, None]) -> SessionState:
     """A session, what waits in it, and how full its context window is; now, or after an event."""
-    view, queries = await _moment(call, call.query.at)
+    view, queries = await moment(call, call.query.at)
     session = await queries.session(call.session_id)
-    permissions, questions = await _asks(call) if call.query.at is None else _asked_then(Moment(view, queries))
+    permissions, questions = await _asks(call) if call.query.at is None else _asked_then(view)
     last = await call.turnkeeper.store.journal.read(call.session_id, after=view.seq - 1, limit=1)
     return SessionState(
         seq=view.seq,
@@ -136,13 +135,9 @@ async def state(call: HttpRequest[MomentQuery, None]) -> SessionState:
         permissions=permissions,
         questions=questions,
         todos=public(await queries.todos(call.session_id)),
-        window=await _window(call, Moment(view, queries), session.model),
+        window=await _window(call, queries),
         messages=view.messages,
     )
-
-
-async def _moment(call: HttpRequest[Q, None], at: int | None) -> Moment:
-    return await call.service.part(Moments).at(call.session_id, at)
 
 
 def _waiting(prompt: Admitted) -> WaitingPrompt:
@@ -161,21 +156,21 @@ async def _asks(
     return tuple(permissions), tuple(questions)
 
 
-def _asked_then(moment: Moment) -> tuple[tuple[PermissionRequest, ...], tuple[QuestionRequest, ...]]:
-    waiting = [one.request for one in moment.view.asks if one.reply is None]
+def _asked_then(view: SessionView) -> tuple[tuple[PermissionRequest, ...], tuple[QuestionRequest, ...]]:
+    waiting = [one.request for one in view.asks if one.reply is None]
     permissions = tuple(public(one) for one in waiting if isinstance(one, PermissionRequest))
     return permissions, tuple(public(one) for one in waiting if isinstance(one, QuestionRequest))
 
 
-async def _window(call: HttpRequest[MomentQuery, None], moment: Moment, model: SessionModel | None) -> Window | None:
+async def _window(call: HttpRequest[MomentQuery, None], queries: Queries) -> Window | None:
     """The size of the newest request that reported its usage, and the limit of its model; None if either is unknown."""
-    page = await moment.queries.messages(call.session_id, limit=NEWEST)
+    page = await queries.messages(call.session_id, limit=NEWEST)
     for one in reversed(page.items):
         if isinstance(one.info, AssistantMessage) and one.info.tokens.input + one.info.tokens.cache.read:
             tokens, named = one.info.tokens, (one.info.provider_id, one.info.model_id)
             used = tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
             try:
-                _, catalog = call.turnkeeper.runtime.directories.catalog(await call.place())
+                _, catalog = call.directories.catalog(await call.place())
                 limit = catalog.find(*named).limits.context
             except Refusal:  # A model that is not configured any more.
                 return None
@@ -185,14 +180,14 @@ async def _window(call: HttpRequest[MomentQuery, None], moment: Moment, model: S
 
 async def rows(call: HttpRequest[OutlineQuery, None]) -> Outline:
     """One small row for each message of a session, or for each message after a seq."""
-    _, queries = await _moment(call, call.query.at)
+    _, queries = await moment(call, call.query.at)
     return await outline(queries, call.session_id, after=call.query.after or 0)
 
 
 async def messages(call: HttpRequest[MessagesQuery, None]) -> PlacedMessages:
     """A page of messages with their places in the log; the newest ones, or those next to a seq."""
     wanted = call.query
-    view, queries = await _moment(call, wanted.at)
+    view, queries = await moment(call, wanted.at)
     page = await queries.messages(
         call.session_id,
         limit=wanted.limit,
@@ -212,7 +207,7 @@ def _held(found: MessageWithParts) -> dict[str, HeldText]:
         if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
             done = part.state
             if done.full is not None or done.time.compacted is not None:
-                text = done.full if done.full is not None else done.output
+                text = whole_output(done)
                 state = "pruned" if done.time.compacted is not None else "bounded"
                 held[part.id] = HeldText(handle=handle(text), chars=len(text), state=state)
     return held
@@ -220,7 +215,7 @@ def _held(found: MessageWithParts) -> dict[str, HeldText]:
 
 async def shown_now(call: HttpRequest[MomentQuery, None]) -> Shown:
     """Each text that a model is shown of a session, next to what the log holds; now, or after an event."""
-    view, queries = await _moment(call, call.query.at)
+    view, queries = await moment(call, call.query.at)
     return await shown(queries, view)
 
 
@@ -229,56 +224,17 @@ async def withdraw(call: PlainRequest) -> MessageWithParts:
     return public(await call.turnkeeper.withdraw(call.session_id, call.params["messageID"]))
 
 
-_SESSION = "/tk/session/{sessionID}"
-
 ROUTES = (
-    Route(
-        method="GET",
-        path=f"{_SESSION}/state",
-        operation="turnkeeper.session.state",
-        tier=0,
-        handler=state,
-        query=MomentQuery,
-        answer=SessionState,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/outline",
-        operation="turnkeeper.session.outline",
-        tier=0,
-        handler=rows,
-        query=OutlineQuery,
-        answer=Outline,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/messages",
-        operation="turnkeeper.session.messages",
-        tier=0,
-        handler=messages,
-        query=MessagesQuery,
-        answer=PlacedMessages,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/shown",
-        operation="turnkeeper.session.shown",
-        tier=0,
-        handler=shown_now,
-        query=MomentQuery,
-        answer=Shown,
-        errors=(Invalid, NotFound),
-    ),
-    Route(
-        method="DELETE",
-        path=f"{_SESSION}/inbox/{{messageID}}",
-        operation="turnkeeper.session.withdraw",
-        tier=0,
-        handler=withdraw,
-        answer=MessageWithParts,
-        errors=(Conflict, NotFound),
+    route("GET", "/tk/session/{sessionID}/state", "turnkeeper.session.state", state, NotFound),
+    route("GET", "/tk/session/{sessionID}/outline", "turnkeeper.session.outline", rows, NotFound),
+    route("GET", "/tk/session/{sessionID}/messages", "turnkeeper.session.messages", messages, NotFound),
+    route("GET", "/tk/session/{sessionID}/shown", "turnkeeper.session.shown", shown_now, NotFound),
+    route(
+        "DELETE",
+        "/tk/session/{sessionID}/inbox/{messageID}",
+        "turnkeeper.session.withdraw",
+        withdraw,
+        Conflict,
+        NotFound,
     ),
 )

@@ -13,6 +13,8 @@ from turnkeeper.core.notify import asked
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.refusal import NotFound, Refusal
 from turnkeeper.server.streams.hub import Hub, Membership
+from turnkeeper.store.damaged import UNREADABLE
+from turnkeeper.store.engine import EngineError
 
 log = logging.getLogger(__name__)
 
@@ -20,8 +22,11 @@ _ASKED: Final = frozenset({"permission.asked", "question.asked"})
 _ANSWERED: Final = frozenset({"permission.replied", "question.replied", "question.rejected"})
 
 
-async def announce(hub: Hub, member: Membership) -> None:
-    """Send the requests that wait, but for those that the subscriber hears of while they are being read."""
+async def announce(hub: Hub, member: Membership) -> bool:
+    """Send the requests that wait, but for those that the subscriber hears of while they are being read.
+
+    Returns whether the store could be asked for them.
+    """
     heard: set[object] = set()
 
     def note(one: Notification | Delta) -> None:
@@ -33,12 +38,16 @@ async def announce(hub: Hub, member: Membership) -> None:
     listener = hub.turnkeeper.bus.listen(note)
     try:
         waiting = await _waiting(hub.turnkeeper)
-    except Refusal as error:
+    except EngineError as error:
+        log.warning("requests that wait for the user are announced later: %s", error)
+        return False
+    except (Refusal, *UNREADABLE) as error:
         log.error("requests that wait for the user are not announced: %s", error)
-        return
+        return True
     finally:
         listener.close()
     hub.offer(member, [one for one in waiting if one.properties["id"] not in heard])
+    return True
 
 
 async def _waiting(turnkeeper: Turnkeeper) -> list[Notification]:

@@ -17,6 +17,7 @@ from turnkeeper.api import Turnkeeper
 from turnkeeper.bus import Listener
 from turnkeeper.model.identifier import pack
 from turnkeeper.model.notification import Delta
+from turnkeeper.server.names import number_in
 from turnkeeper.server.streams.channel import Channel, Recent, StreamFilter, StreamFormat
 from turnkeeper.server.streams.frame import OutgoingFrame, Published, joined
 from turnkeeper.server.streams.subscriber import WAITING_MAX, Subscriber
@@ -193,9 +194,8 @@ class Hub:
             journal.publisher.remove(live.derive)
 
     def _missed(self, since: str) -> list[OutgoingFrame] | None:
-        if not since.startswith(self.id_prefix) or not since[len(self.id_prefix) :].isdecimal() or self._recent is None:
-            return None
-        return self._recent.after(int(since[len(self.id_prefix) :]))
+        nth = number_in(since.removeprefix(self.id_prefix)) if since.startswith(self.id_prefix) else None
+        return self._recent.after(nth) if nth is not None and self._recent is not None else None
 
     def _receive(self, one: Published) -> None:
         self._queue.append(one)

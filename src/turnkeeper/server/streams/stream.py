@@ -52,9 +52,9 @@ class Stream:
         is_second = self._filter.format == "second"
         if is_second:
             member.subscriber.offer(COMMENT)
-        if not member.is_resumed:
-            await announce(self._hub, member)
+        is_announced = member.is_resumed
         while True:
+            is_announced = is_announced or await announce(self._hub, member)
             await self._hub.settings.sleep(HEARTBEAT_SECOND_S if is_second else HEARTBEAT_S)
             member.subscriber.offer(
                 COMMENT if is_second else member.channel.plain("server.heartbeat", self._hub.event_id(), {})

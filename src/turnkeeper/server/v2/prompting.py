@@ -12,11 +12,10 @@ from turnkeeper.model.event import Delivery
 from turnkeeper.model.parts.base import Mention
 from turnkeeper.model.parts.file import FileSource
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, Prompt, TextInput
-from turnkeeper.model.refusal import Conflict
+from turnkeeper.model.refusal import Conflict, Elsewhere
 from turnkeeper.model.value import Value
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.shape import AdmittedPrompt, AgentAttachment, FileAttachment, PromptSource, PromptText, number
-from turnkeeper.sessions.prompt import prompt as admit
 from turnkeeper.text.attachment_url import read_data_url
 
 MessageId = Annotated[str, msgspec.Meta(pattern="^msg_")]
@@ -62,14 +61,12 @@ async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> 
     parts += [_file(one) for one in given.prompt.files or ()]
     parts += [AgentInput(name=one.name, source=_mention(one.source)) for one in given.prompt.agents or ()]
     wanted = Prompt(message_id=given.id, parts=tuple(parts), delivery=given.delivery)
-    if given.resume:
-        await turnkeeper.runtime.lease_keeper.host.check_prompt(session_id)
     try:
-        receipt = await admit(turnkeeper.store, turnkeeper.runtime, session_id, wanted)
+        receipt = await turnkeeper.prompt(session_id, wanted, resume=given.resume)
+    except Elsewhere:
+        raise
     except Conflict as error:
         raise Taken(str(error), given.id or "") from error
-    if given.resume:
-        await turnkeeper.runtime.request(session_id)
     [recorded] = await turnkeeper.store.journal.read(session_id, after=receipt.seq - 1, limit=1)
     assert isinstance(recorded.event, e.PromptAdmitted), "a receipt names its admission"
     return AdmittedPrompt(

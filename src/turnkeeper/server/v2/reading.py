@@ -1,11 +1,8 @@
 """Reads a session in the shapes of the second generation: pages of messages, the context, a message."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Literal, TypeAlias, TypeVar
-
-import msgspec
 
 from turnkeeper.core import entry
 from turnkeeper.core.entry import Recorded
@@ -14,14 +11,15 @@ from turnkeeper.core.view import Admitted
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
-from turnkeeper.model.refusal import NotFound
-from turnkeeper.model.value import Value, encode
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.value import Value
 from turnkeeper.server.errors import InvalidCursor, Missing
 from turnkeeper.server.v2.message import CompactionSaid, ShownMessage, said_by, switch
-from turnkeeper.store.cursor import cursor as place_cursor
+from turnkeeper.store.cursor import cursor, place_of
+from turnkeeper.store.message_reader import place_cursor
 from turnkeeper.store.store import Store
 
-T = TypeVar("T")
+P = TypeVar("P", bound=Value)
 
 Order: TypeAlias = Literal["asc", "desc"]
 
@@ -39,10 +37,6 @@ class MessageCursor(Value):
     direction: Literal["next", "previous"]
 
 
-class _Seq(Value):
-    seq: int
-
-
 class Cursors(Value):
     """Cursors to the neighbouring pages."""
 
@@ -57,16 +51,11 @@ class MessagesPage(Value, omit_defaults=False):
     cursor: Cursors
 
 
-def encode_cursor(place: Value) -> str:
-    """A position in a list as an opaque text."""
-    return urlsafe_b64encode(encode(place)).rstrip(b"=").decode()
-
-
-def decode_cursor(text: str, kind: type[T]) -> T:
+def decode_cursor(text: str, kind: type[P]) -> P:
     """The position that a cursor holds. Raises InvalidCursor for any other text."""
     try:
-        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=kind)
-    except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
+        return place_of(text, kind)
+    except Invalid as error:
         raise InvalidCursor("Invalid cursor") from error
 
 
@@ -89,8 +78,8 @@ async def messages(
         found.reverse()
     if not found:
         return MessagesPage(data=(), cursor=Cursors())
-    previous = encode_cursor(MessageCursor(seq=found[0][0], order=order, direction="previous"))
-    following = encode_cursor(MessageCursor(seq=found[-1][0], order=order, direction="next"))
+    previous = cursor(MessageCursor(seq=found[0][0], order=order, direction="previous"))
+    following = cursor(MessageCursor(seq=found[-1][0], order=order, direction="next"))
     is_last = not has_more and not is_back
     is_first = place is None or (is_back and not has_more)
     return MessagesPage(
@@ -130,11 +119,11 @@ async def _items(
     """Messages and switches beyond a seq, each with its own seq."""
     edge = seq
     while True:
-        at = place_cursor(_Seq(seq=edge)) if edge is not None else None
+        at = place_cursor(edge) if edge is not None else None
         if newest_first:
             page = await store.queries.messages(session_id, before=at)
         else:
-            page = await store.queries.messages(session_id, after=at or place_cursor(_Seq(seq=0)))
+            page = await store.queries.messages(session_id, after=at or place_cursor(0))
         history = list(page.items)[:: -1 if newest_first else 1]
         is_last = (page.older if newest_first else page.newer) is None
         far = history[-1].info.seq if history and not is_last else None

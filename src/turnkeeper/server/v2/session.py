@@ -1,13 +1,19 @@
 """Sessions of the second generation, and pages of them."""
 
-from turnkeeper.api import Turnkeeper
+import sys
+
+from turnkeeper.model.page import Page
 from turnkeeper.model.session import Revert, Session, SessionModel
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import InvalidCursor
+from turnkeeper.server.names import number_in
 from turnkeeper.server.public import public
 from turnkeeper.server.v2 import shape
-from turnkeeper.server.v2.reading import Cursors, Order, encode_cursor
+from turnkeeper.server.v2.reading import Cursors, Order
 from turnkeeper.server.v2.shape import Location, TokenUsage
+from turnkeeper.sessions.listing import SessionFilter, gathered
+from turnkeeper.store.cursor import cursor
+from turnkeeper.store.store import Store
 
 TRAIL_MAX = 20
 """How many pages a client can go back."""
@@ -81,60 +87,31 @@ def session_info(session: Session) -> SessionInfo:
 
 
 async def sessions(
-    turnkeeper: Turnkeeper, wanted: SessionsQuery, *, limit: int, order: Order, place: ListPlace | None
+    store: Store, wanted: SessionsQuery, *, limit: int, order: Order, place: ListPlace | None
 ) -> SessionsPage:
     """A page of sessions, ordered by activity. A cursor holds its order."""
     place = place or ListPlace(order=order)
-    if place.order == "desc":
-        found, following = await _newest(turnkeeper, wanted, limit, place.at)
-    else:
-        found, following = await _oldest(turnkeeper, wanted, limit, place.at)
-    trail = (*place.trail, place.at)[-TRAIL_MAX:]
-    after = encode_cursor(ListPlace(order=place.order, at=following, trail=trail)) if following is not None else None
-    before = (
-        encode_cursor(ListPlace(order=place.order, at=place.trail[-1], trail=place.trail[:-1])) if place.trail else None
+    chosen = SessionFilter(
+        project_id=wanted.project,
+        directory=wanted.directory if wanted.project is None else None,
+        roots=False,
+        search=wanted.search or None,
+        limit=limit,
     )
-    return SessionsPage(data=tuple(map(session_info, found)), cursor=Cursors(previous=before, next=after))
+    if place.order == "desc":
+        page = await gathered(store, chosen._replace(after=place.at), wanted.subpath)
+    else:
+        page = await _oldest(store, chosen, wanted.subpath, place.at)
+    trail = (*place.trail, place.at)[-TRAIL_MAX:]
+    after = cursor(ListPlace(order=place.order, at=page.older, trail=trail)) if page.older is not None else None
+    before = cursor(ListPlace(order=place.order, at=place.trail[-1], trail=place.trail[:-1])) if place.trail else None
+    return SessionsPage(data=tuple(map(session_info, page.items)), cursor=Cursors(previous=before, next=after))
 
 
-async def _newest(
-    turnkeeper: Turnkeeper, wanted: SessionsQuery, limit: int, at: str | None
-) -> tuple[list[Session], str | None]:
-    found: list[Session] = []
-    after = at
-    while True:
-        page = await turnkeeper.list(
-            project_id=wanted.project,
-            directory=wanted.directory if wanted.project is None else None,
-            roots=False,
-            search=wanted.search or None,
-            limit=limit - len(found),
-            after=after,
-        )
-        found.extend(one for one in page.items if _is_below(one, wanted.subpath))
-        after = page.older
-        if after is None or len(found) >= limit:
-            return found, after
-
-
-async def _oldest(
-    turnkeeper: Turnkeeper, wanted: SessionsQuery, limit: int, at: str | None
-) -> tuple[list[Session], str | None]:
+async def _oldest(store: Store, chosen: SessionFilter, path: str | None, at: str | None) -> Page[Session]:
     """A page with the oldest activity first. The index has the newest first, so all sessions are read."""
-    every: list[Session] = []
-    after: str | None = None
-    while True:
-        some, after = await _newest(turnkeeper, wanted, 1000, after)
-        every.extend(some)
-        if after is None:
-            break
-    every.reverse()
-    if at is not None and not at.isdecimal():
+    if (begin := number_in(at or "0")) is None:
         raise InvalidCursor("Invalid cursor")
-    begin = int(at or 0)
-    end = begin + limit
-    return every[begin:end], str(end) if end < len(every) else None
-
-
-def _is_below(session: Session, path: str | None) -> bool:
-    return not path or session.path == path or (session.path or "").startswith(f"{path}/")
+    every = (await gathered(store, chosen._replace(limit=sys.maxsize), path)).items[::-1]
+    end = begin + chosen.limit
+    return Page(items=every[begin:end], older=str(end) if end < len(every) else None)

@@ -24,7 +24,7 @@ export function Compare({ seen, rows, recall, show, onClose }) {
         ${seen.leftOut > 0 && html`<tr><td class="dim">nothing${rows.some((row) => row.role === "summary") ? ", but for the summary" : ""}</td><td><${Hidden} rows=${hidden} seen=${seen} show=${show} /></td></tr>`}
         ${listed.length > size && html`<tr><td colspan="2"><button class="quiet" onClick=${() => setSize(size + LISTED)}>Show ${plural(Math.min(LISTED, listed.length - size), "earlier text")}</button></td></tr>`}
         ${listed.slice(-size).map((one) => html`<tr key=${`${one.messageID} ${one.partID} ${one.handle} ${one.label}`}>
-          <td>${one.excerpt ? html`<b>${spelt(one.label).slice(0, 80)}</b> <span class="dim">${plural(one.state === "pruned" ? 0 : one.shown, "character")}</span><div class="excerpt">${spelt(one.excerpt)}</div>` : html`<span class="dim">nothing</span>`}</td>
+          <td>${one.excerpt ? html`<b>${spelt(one.label).slice(0, 80)}</b> <span class="dim">${plural(one.state === "pruned" ? 0 : one.shown, "character")}</span><div class="excerpt">${spelt(one.excerpt)}${one.excerpt.length < one.shown ? " …" : ""}</div>` : html`<span class="dim">nothing</span>`}</td>
           <td>${one.state === "whole" ? html`<span class="dim">the same</span>` : html`<b>${spelt(one.label).slice(0, 80)}</b> <span class="dim">${plural(one.total, "character")}, ${STATES[one.state]}</span> <button class="link" onClick=${() => recall(one.handle)}>Recall</button>`}
             ${" "}<button class="link" onClick=${() => show(one.messageID)}>event ${whole(Math.floor(one.seq))}</button></td></tr>`)}
       </tbody></table>

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "./html.js";
 import { at, get, messageId, post } from "./api.js";
 import { Problem } from "./pieces.js";
-import { bytes, plural, spelt } from "./format.js";
+import { bytes, dataSize, plural, spelt } from "./format.js";
 
 const PASTE_CHARS = 2000;
 const FILE_BYTES_MAX = 20 * 1024 * 1024;
@@ -27,20 +27,42 @@ const kept = {
 
 export { kept };
 
-function read(file) {
+/** A file as a prompt carries it. What is text by its content is sent as text, whatever type its name suggests. */
+async function attachment(file) {
+  const name = file.name || "pasted";
+  if (file.size > FILE_BYTES_MAX) throw new Error(`${name} has ${bytes(file.size)}; attach at most ${bytes(FILE_BYTES_MAX)}.`);
+  try {
+    const mime = /^(image|audio|video|text)\/|\/pdf$/.test(file.type) ? file.type : (await isText(file)) ? "text/plain" : file.type || "application/octet-stream";
+    return { filename: name, mime, url: await dataUrl(file), size: file.size };
+  } catch {
+    throw new Error(`${name} cannot be read. If it is a folder, name it with @ in the prompt.`);
+  }
+}
+
+async function isText(file) {
+  const raw = await file.arrayBuffer();
+  try {
+    return !new TextDecoder("utf-8", { fatal: true }).decode(raw).includes("\0");
+  } catch {
+    return false;
+  }
+}
+
+function dataUrl(file) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
-    reader.onload = () => resolve({ filename: file.name || "pasted", mime: file.type || "text/plain", url: reader.result, size: file.size });
-    reader.onerror = () => reject(new Error(`${file.name} cannot be read.`));
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
     reader.readAsDataURL(file);
   });
 }
 
-function pasted(text) {
-  const raw = new TextEncoder().encode(text);
-  let binary = "";
-  for (const one of raw) binary += String.fromCharCode(one);
-  return { filename: `pasted ${plural(text.split("\n").length, "line")}.txt`, mime: "text/plain", url: `data:text/plain;base64,${btoa(binary)}`, size: raw.length };
+/** What a message said, as a draft: its text, and the files that it carries itself. */
+export function draftOf(parts) {
+  return {
+    text: parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\n\n"),
+    files: parts.filter((part) => part.type === "file" && part.url.startsWith("data:")).map(({ filename, mime, url }) => ({ filename, mime, url, size: dataSize(url) })),
+  };
 }
 
 /** Models and agents that can be chosen in a directory. */
@@ -64,6 +86,7 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
   const key = `draft.${session.id}`;
   const [text, setText] = useState(() => kept.get(key)?.text ?? "");
   const [files, setFiles] = useState([]);
+  const [reading, setReading] = useState(0);
   const [sending, setSending] = useState(null);
   const [error, setError] = useState(null);
   const [delivery, setDelivery] = useState(() => kept.get("delivery") ?? "queue");
@@ -73,8 +96,9 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
   const choices = useChoices(session.directory);
   const box = useRef(null);
   const isBusy = status?.type !== "idle";
-  useEffect(() => handle?.({ focus: () => box.current?.focus(), forget: (some) => setText((before) => (before === some ? "" : before)) }), []);
-  useEffect(() => { if (draft) { setText(draft.text); setFiles(draft.files ?? []); box.current?.focus(); } }, [draft]);
+  const lent = useRef(null); // The draft that was put here last.
+  useEffect(() => handle?.({ focus: () => box.current?.focus(), take: () => take(null) }));
+  useEffect(() => { if (draft) { take(draft); box.current?.focus(); } }, [draft]);
   useEffect(() => {
     const element = box.current;
     element.style.height = "auto";
@@ -86,36 +110,64 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
     kept.set(key, some ? { text: some } : null);
   };
 
+  /** With other files it is another prompt, which is sent under an id of its own. */
+  const changeFiles = (some) => {
+    setFiles(some);
+    const { text: said } = kept.get(key) ?? {};
+    kept.set(key, said ? { text: said } : null);
+  };
+
+  /** Put a draft behind what is typed, in place of the last one if that was not changed. */
+  const take = (some) => {
+    const { text: before, files: own } = lent.current ?? { files: [] };
+    const typed = text === before ? "" : text;
+    change([typed, some?.text].filter(Boolean).join("\n\n"));
+    changeFiles((all) => [...all.filter((one) => !own.includes(one)), ...(some?.files ?? [])]);
+    lent.current = some;
+  };
+
   const add = async (some) => {
     setError(null);
-    for (const file of some) {
-      if (file.size > FILE_BYTES_MAX) setError({ message: `${file.name} has ${bytes(file.size)}; attach at most ${bytes(FILE_BYTES_MAX)}.` });
-      else {
-        try {
-          const one = await read(file);
-          setFiles((before) => [...before, one]);
-        } catch (problem) {
-          setError(problem);
-        }
-      }
-    }
+    setReading((count) => count + 1);
+    const found = await Promise.allSettled(some.map(attachment));
+    setReading((count) => count - 1);
+    changeFiles((before) => [...before, ...found.flatMap((one) => one.value ?? [])]);
+    const refused = found.flatMap((one) => one.reason?.message ?? []);
+    if (refused.length) setError({ message: refused.join(" ") });
   };
 
   const paste = (event) => {
-    const some = [...(event.clipboardData?.files ?? [])];
-    const typed = event.clipboardData?.getData("text/plain") ?? "";
-    if (some.length) {
+    const { files: some, types } = event.clipboardData;
+    const typed = event.clipboardData.getData("text/plain");
+    // An office program puts a picture of the text next to it.
+    const isPicturedText = typed && types.includes("text/html");
+    if (some.length && !isPicturedText) {
       event.preventDefault();
-      add(some);
+      add([...some]);
     } else if (typed.length > PASTE_CHARS) {
       event.preventDefault();
-      setFiles((before) => [...before, pasted(typed)]);
+      add([new File([typed], `pasted ${plural(typed.split("\n").length, "line")}.txt`, { type: "text/plain" })]);
     }
   };
 
+  useEffect(() => {
+    const hasFiles = (event) => event.dataTransfer?.types.includes("Files") && !document.querySelector("dialog[open]");
+    const over = (event) => { if (hasFiles(event)) { event.preventDefault(); setOver(true); } };
+    const left = (event) => { if (!event.relatedTarget) setOver(false); };
+    const dropped = (event) => { if (hasFiles(event)) { event.preventDefault(); setOver(false); add([...event.dataTransfer.files]); } };
+    window.addEventListener("dragover", over);
+    window.addEventListener("dragleave", left);
+    window.addEventListener("drop", dropped);
+    return () => {
+      window.removeEventListener("dragover", over);
+      window.removeEventListener("dragleave", left);
+      window.removeEventListener("drop", dropped);
+    };
+  }, [key]);
+
   const send = async () => {
     const said = text.trim();
-    if ((!said && !files.length) || sending) return;
+    if ((!said && !files.length) || sending || reading) return;
     const tried = kept.get(key)?.id ? kept.get(key) : null;
     const id = tried?.id ?? messageId();
     // A queued prompt waits after a refused call; one that is typed while nothing runs is to be answered.
@@ -153,13 +205,11 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
     else if (event.key === "Escape") box.current.blur();
   };
 
-  return html`<form class=${isOver ? "composer composer-over" : "composer"} onSubmit=${(event) => { event.preventDefault(); send(); }}
-    onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)}
-    onDrop=${(event) => { event.preventDefault(); setOver(false); add([...event.dataTransfer.files]); }}>
+  return html`<form class=${isOver ? "composer composer-over" : "composer"} onSubmit=${(event) => { event.preventDefault(); send(); }}>
     ${error && html`<${Problem} error=${error} />`}
     ${files.length > 0 && html`<ul class="attached">${files.map((file, nth) => html`<li key=${nth}>
       ${/^image\/(png|jpe?g|gif|webp)$/.test(file.mime) && html`<img src=${file.url} alt="" />`}<span>${spelt(file.filename)} <span class="dim">${bytes(file.size)}</span></span>
-      <button type="button" class="link" aria-label=${`Remove ${file.filename}`} onClick=${() => setFiles((before) => before.filter((_, place) => place !== nth))}>Remove</button></li>`)}</ul>`}
+      <button type="button" class="link" aria-label=${`Remove ${file.filename}`} onClick=${() => changeFiles((before) => before.filter((_, place) => place !== nth))}>Remove</button></li>`)}</ul>`}
     <textarea ref=${box} rows="1" value=${text} placeholder="Write a prompt. @ names a file." aria-label="Prompt"
       onInput=${(event) => change(event.target.value)} onKeyDown=${pressed} onPaste=${paste}></textarea>
     <div class="composer-line">
@@ -173,7 +223,7 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
       <label class="attach"><input type="file" multiple aria-label="Attach files" onChange=${(event) => { add([...event.target.files]); event.target.value = ""; }} /><span aria-hidden="true">Attach</span></label>
       <span class="space"></span>
       ${isBusy && html`<button type="button" class="stop" onClick=${onStop}>Stop</button>`}
-      <button class="primary" disabled=${Boolean(sending) || (!text.trim() && !files.length)}>${sending ? "Sending" : isBusy ? (delivery === "steer" ? "Steer" : "Queue") : "Send"}</button>
+      <button class="primary" disabled=${Boolean(sending || reading) || (!text.trim() && !files.length)}>${sending ? "Sending" : reading ? "Reading" : isBusy ? (delivery === "steer" ? "Steer" : "Queue") : "Send"}</button>
     </div>
   </form>`;
 }

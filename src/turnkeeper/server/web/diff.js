@@ -1,6 +1,6 @@
 // A unified diff, coloured line by line. The server made it; nothing is compared here.
 import { html, useState } from "./html.js";
-import { plural } from "./format.js";
+import { calm, plural } from "./format.js";
 
 const LINES_MAX = 400;
 const LINE_CHARS_MAX = 2000;
@@ -39,7 +39,7 @@ export function Diff({ patch, label }) {
     <pre tabindex="0">${shown.map((line, nth) => {
       const name = kind(line);
       const text = name === "hunk" || name === "file" ? line : line.slice(1);
-      return html`<span class=${`diff-${name}`} key=${nth}><span class="diff-sign">${SIGNS[name]}</span>${text.slice(0, LINE_CHARS_MAX)}${"\n"}</span>`;
+      return html`<span class=${`diff-${name}`} key=${nth}><span class="diff-sign">${SIGNS[name]}</span>${calm(text.slice(0, LINE_CHARS_MAX))}${"\n"}</span>`;
     })}</pre>
     ${shown.length < lines.length &&
     html`<button class="quiet" onClick=${() => setWhole(true)}>Show ${plural(lines.length - shown.length, "more line")}</button>`}

@@ -57,6 +57,12 @@ export function bytes(value) {
   return value < 1024 * 1024 ? `${(value / 1024).toFixed(1)} KB` : `${(value / 1024 / 1024).toFixed(1)} MB`;
 }
 
+/** How many bytes a data URL in base64 holds. */
+export function dataSize(url) {
+  const padding = /=*$/.exec(url.slice(-2))[0].length;
+  return Math.floor((url.length - url.indexOf(",") - 1) * 0.75) - padding;
+}
+
 export function plural(value, noun) {
   return `${whole(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
@@ -74,9 +80,16 @@ export function titled({ title }) {
   return spelt(title.replace(DEFAULT_TITLE, "$1"));
 }
 
+const PILED = /(\p{M}{100})\p{M}+/gu;
+
+/** Text without the combining marks above a hundred on one letter: the browser lays out thousands of them for seconds. */
+export function calm(text) {
+  return text.replace(PILED, "$1");
+}
+
 const INVISIBLE = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad]/gu;
 
 /** Text with bidirectional and invisible characters spelt out, for what a person decides on. */
 export function spelt(text) {
-  return String(text).replace(INVISIBLE, (one) => `<U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}>`);
+  return calm(String(text)).replace(INVISIBLE, (one) => `<U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}>`);
 }

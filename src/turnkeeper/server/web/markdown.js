@@ -1,7 +1,7 @@
 // Markdown as nodes: made in a worker with a deadline, sanitised here. What takes too long stays plain text.
 import DOMPurify from "./vendor/purify.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
-import { plural } from "./format.js";
+import { calm, plural } from "./format.js";
 
 const DEADLINE_MS = 2500;
 const TEXT_CHARS_MAX = 60_000; // What is longer is shown as it is, a piece at a time.
@@ -101,7 +101,8 @@ class Renderer {
 const renderer = new Renderer();
 
 /** Text as markdown, or as it is if it is too long for that. */
-export function Markdown({ text, live }) {
+export function Markdown({ text: given, live }) {
+  const text = calm(given);
   return text.length > TEXT_CHARS_MAX ? html`<${Pieces} text=${text} />` : html`<${Rendered} text=${text} live=${live} />`;
 }
 
@@ -135,7 +136,8 @@ function Rendered({ text, live }) {
 }
 
 /** Source code with its colours. */
-export function Code({ text, language }) {
+export function Code({ text: given, language }) {
+  const text = calm(given);
   const place = useRef(null);
   const [found, show] = useState(null);
   useEffect(() => {

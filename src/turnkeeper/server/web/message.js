@@ -4,7 +4,7 @@ import { html, memo, useState } from "./html.js";
 import { Call } from "./call.js";
 import { Markdown } from "./markdown.js";
 import { Copy, File, Ticking } from "./pieces.js";
-import { count, duration, moment, money, plural, spelt, time } from "./format.js";
+import { calm, count, duration, moment, money, plural, spelt, time } from "./format.js";
 
 const LONG_CHARS = 12_000;
 
@@ -53,14 +53,14 @@ function Prompt({ info, parts, seq, tools }) {
     ${files.map((file) => html`<${File} file=${file} key=${file.id} />`)}
     ${parts.filter((part) => part.type === "agent").map((part) => html`<p class="file" key=${part.id}>agent ${spelt(part.name)}</p>`)}
     ${parts.filter((part) => part.type === "subtask").map((part) => html`<p class="file" key=${part.id}>task for ${spelt(part.agent)}: ${spelt(part.description)}</p>`)}
-    ${other.length > 0 && html`<details class="aside"><summary>${plural(other.length, "note")} from Turnkeeper to the model</summary>${other.map((part) => html`<pre tabindex="0" key=${part.id}>${part.text.slice(0, LONG_CHARS)}</pre>`)}</details>`}`;
+    ${other.length > 0 && html`<details class="aside"><summary>${plural(other.length, "note")} from Turnkeeper to the model</summary>${other.map((part) => html`<pre tabindex="0" key=${part.id}>${calm(part.text.slice(0, LONG_CHARS))}</pre>`)}</details>`}`;
 }
 
 /** Text of a prompt as it was typed. A long one is folded. */
 function Long({ text }) {
   const [isWhole, setWhole] = useState(text.length <= LONG_CHARS);
   if (!text) return null;
-  return html`<div class="typed">${isWhole ? text : text.slice(0, LONG_CHARS)}</div>
+  return html`<div class="typed">${calm(isWhole ? text : text.slice(0, LONG_CHARS))}</div>
     ${!isWhole && html`<button class="quiet" onClick=${() => setWhole(true)}>Show ${plural(text.length - LONG_CHARS, "more character")}</button>`}`;
 }
 
@@ -108,7 +108,7 @@ function Thought({ part, tools, isOpen }) {
     <button class="call-line" aria-expanded=${isShown ? "true" : "false"} onClick=${() => choose(!isShown)}>
       <span class="call-glyph" aria-hidden="true">${isShown ? "▾" : "▸"}</span><span class="dim">Thought ${took}</span>
     </button>
-    ${isShown && html`<div class="typed dim">${part.text}</div>`}
+    ${isShown && html`<div class="typed dim">${calm(part.text)}</div>`}
   </div>`;
 }
 
@@ -121,5 +121,5 @@ function Failure({ error }) {
 function News({ info }) {
   const keys = info.updates.map((update) => update.key);
   return html`<details class="mark"><summary><span aria-hidden="true">◦</span> The model was told of a change: ${spelt(keys.join(", "))}</summary>
-    ${info.updates.map((update) => html`<pre tabindex="0" key=${update.key}>${update.text.slice(0, LONG_CHARS)}</pre>`)}</details>`;
+    ${info.updates.map((update) => html`<pre tabindex="0" key=${update.key}>${calm(update.text.slice(0, LONG_CHARS))}</pre>`)}</details>`;
 }

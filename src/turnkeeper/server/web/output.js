@@ -1,7 +1,7 @@
 // The output of a tool: its end first, its colours shown, and all of it on request.
 import { html, useState } from "./html.js";
 import { pieces } from "./ansi.js";
-import { plural } from "./format.js";
+import { calm, plural } from "./format.js";
 
 const LINES_SHOWN = 14;
 const CHARS_SHOWN = 6000;
@@ -25,7 +25,7 @@ function withoutEnd(text) {
 
 export function Output({ text, label = "Output" }) {
   const [isWhole, setWhole] = useState(false);
-  const clean = withoutEnd(text.replace(/\r\n?/g, "\n"));
+  const clean = withoutEnd(calm(text).replace(/\r\n?/g, "\n"));
   const end = ending(clean);
   const shown = isWhole ? clean.slice(0, CHARS_MAX) : end.text;
   return html`<div class="output">

@@ -3,7 +3,7 @@ import { html, useRead, useState } from "./html.js";
 import { get, at as query } from "./api.js";
 import { Diff } from "./diff.js";
 import { Meter, Problem, Sheet } from "./pieces.js";
-import { ago, bytes, count, moment, money, plural, shortPath, spelt, time, whole } from "./format.js";
+import { ago, bytes, calm, count, moment, money, plural, shortPath, spelt, time, whole } from "./format.js";
 
 function Read({ read, children }) {
   if (read.error) return html`<${Problem} error=${read.error} again=${read.again} />`;
@@ -63,7 +63,7 @@ export function Blame({ sessionId, file, onClose, show }) {
     <${Read} read=${read}>${(found) => html`<table class="blame"><caption class="sr">Lines below the turn that wrote them</caption>
       ${runs(found.lines.slice(0, 3000)).map(({ origin, lines }) => html`<tbody key=${lines[0].line}>
         <tr><th colspan="2" scope="rowgroup">${origin ? html`<button class="link" onClick=${() => show(origin.sessionID, origin.messageID)}>${origin.sessionID === sessionId ? "this session" : spelt(origin.slug)}${origin.calls?.[0] ? `, ${origin.calls[0].tool}` : ""}</button>` : "before, or by hand"}</th></tr>
-        ${lines.map((line) => html`<tr key=${line.line}><td class="dim number">${line.line}</td><td><code>${line.text}</code></td></tr>`)}</tbody>`)}</table>
+        ${lines.map((line) => html`<tr key=${line.line}><td class="dim number">${line.line}</td><td><code>${calm(line.text)}</code></td></tr>`)}</tbody>`)}</table>
       ${found.leftOut ? html`<p class="note">${plural(found.leftOut, "older turn")} are not considered.</p>` : ""}`}
     <//>
   <//>`;
@@ -84,7 +84,7 @@ export function Recalled({ sessionId, handle, onClose }) {
   const read = useRead(() => get(`/tk/session/${sessionId}/recall/${handle}?limit=300000`), [sessionId, handle]);
   return html`<${Sheet} title=${read.value ? spelt(read.value.label) : handle} onClose=${onClose} wide>
     <${Read} read=${read}>${(page) => html`<p class="note">${whole(page.total)} characters, exactly as they were recorded. Handle <code>${page.handle}</code>.</p>
-      <pre class="code" tabindex="0">${page.text}</pre>${page.nextOffset ? html`<p class="note">The rest: <code>turnkeeper session recall ${sessionId} ${page.handle} --offset ${page.nextOffset}</code></p>` : ""}`}
+      <pre class="code" tabindex="0">${calm(page.text)}</pre>${page.nextOffset ? html`<p class="note">The rest: <code>turnkeeper session recall ${sessionId} ${page.handle} --offset ${page.nextOffset}</code></p>` : ""}`}
     <//>
   <//>`;
 }
@@ -105,7 +105,7 @@ export function Context({ store, state, version, compare, show }) {
         const known = report.value?.components.find((other) => other.key === one.key);
         return html`<li key=${one.key}><button class="files-line" aria-expanded=${open === one.key ? "true" : "false"} onClick=${() => setOpen(open === one.key ? null : one.key)}>
           <span class="files-name">${spelt(one.key)}</span><span class="dim">${known && known.state !== "baseline" ? `${known.state}, ` : ""}${bytes(known?.size ?? one.text.length)}</span></button>
-          ${open === one.key && html`<pre class="code" tabindex="0">${one.text.slice(0, 60_000)}</pre>`}</li>`;
+          ${open === one.key && html`<pre class="code" tabindex="0">${calm(one.text.slice(0, 60_000))}</pre>`}</li>`;
       })}</ul>
       <h3>What the model is shown</h3>
       <p>${plural(seen.pieces.length, "text")}, ${count(seen.pieces.reduce((sum, one) => sum + one.shown, 0))} characters.
@@ -117,9 +117,13 @@ export function Context({ store, state, version, compare, show }) {
         <ul class="plain-list">${found.messages.slice(-60).reverse().map((one) => html`<li key=${one.id}><button class="link" onClick=${() => show(one.id)}>${time(one.time.created)}</button> ${spelt(one.updates.map((update) => update.key).join(", "))}</li>`)}</ul>`}
       <h3>Requests</h3>
       <table class="figures requests"><caption class="sr">How much of each request repeats the one before, and how much of it the provider read from its cache</caption>
-        <thead><tr><th scope="col">At</th><th scope="col" title="Bytes that repeat the request before, measured">Could reuse</th><th scope="col" class="number" title="Tokens read from the cache, as the provider reported them">Cached</th><th scope="col">Why not all</th></tr></thead>
-        <tbody>${found.requests.slice(-60).reverse().map((one) => html`<tr key=${one.messageID}><td><button class="link" title=${bytes(one.size)} onClick=${() => show(one.messageID)}>${time(one.time)}</button></td>
-          <td class="number">${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td class="number">${cached(paid.get(one.messageID))}</td><td>${spelt(one.cause ?? one.note ?? unread(one, paid.get(one.messageID)))}</td></tr>`)}</tbody></table>
+        <thead><tr><th scope="col">At</th><th scope="col" title="Bytes that repeat the request before, measured">Could reuse</th><th scope="col" class="number" title="Tokens read from the cache, as the provider reported them">Cached</th></tr></thead>
+        ${found.requests.slice(-60).reverse().map((one) => {
+          const why = one.cause ?? one.note ?? unread(one, paid.get(one.messageID));
+          return html`<tbody key=${one.messageID}><tr><td><button class="link" title=${bytes(one.size)} onClick=${() => show(one.messageID)}>${time(one.time)}</button></td>
+            <td>${one.percent === null || one.percent === undefined ? "first" : html`<${Meter} value=${one.percent / 100} label="Reuse" isGood /> ${one.percent}%`}</td><td class="number">${cached(paid.get(one.messageID))}</td></tr>
+            ${why && html`<tr><td colspan="3" class="requests-why"><span class="sr">Why not all: </span>${spelt(why)}</td></tr>`}</tbody>`;
+        })}</table>
       <h3>Epochs</h3>
       <ol class="plain-list">${found.epochs.slice().reverse().map((one) => html`<li key=${one.number}>${one.number}: ${one.reason} <span class="dim">at event ${whole(one.seq)}, ${one.providerID}/${one.modelID}</span></li>`)}</ol>`}
     <//>

@@ -1,7 +1,7 @@
 // Small pieces that several views use.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { LIVE } from "./connection.js";
-import { bytes, duration, spelt } from "./format.js";
+import { bytes, dataSize, duration, spelt } from "./format.js";
 
 export function Copy({ text, what = "text" }) {
   const [said, say] = useState("");
@@ -33,7 +33,7 @@ const RASTER = /^data:image\/(png|jpe?g|gif|webp);base64,/i;
 /** An attached file. Only pictures that cannot run anything are shown as such. */
 export function File({ file }) {
   const name = spelt(file.filename || file.mime || "file");
-  const size = file.url?.startsWith("data:") ? bytes(Math.round((file.url.length - file.url.indexOf(",")) * 0.75)) : "";
+  const size = file.url?.startsWith("data:") ? bytes(dataSize(file.url)) : "";
   if (RASTER.test(file.url ?? "")) {
     return html`<figure class="image"><img src=${file.url} alt=${name} loading="lazy" /><figcaption>${name} ${size}</figcaption></figure>`;
   }
@@ -43,7 +43,8 @@ export function File({ file }) {
 /** A dialog above the page. It takes the focus and gives it back. */
 export function Sheet({ title, onClose, wide, children }) {
   const box = useRef(null);
-  useEffect(() => {
+  // An ordinary effect comes after the next frame: what is typed until then would go to the page below.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
     return () => before?.focus?.();

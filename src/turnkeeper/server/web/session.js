@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRead, useRef, useState, u
 import { get, patch, post, remove } from "./api.js";
 import { Asks } from "./asks.js";
 import { Compare } from "./compare.js";
-import { Composer, Inbox, kept } from "./composer.js";
+import { Composer, Inbox, draftOf, kept } from "./composer.js";
 import { Feed } from "./feed.js";
 import { Help, action } from "./keys.js";
 import { Message } from "./message.js";
@@ -80,9 +80,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
   const takeBack = (message) =>
     attempt(async () => {
       const taken = await remove(`/tk/session/${id}/inbox/${message.info.id}`);
-      const texts = taken.parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text);
-      const files = taken.parts.filter((part) => part.type === "file" && part.url.startsWith("data:")).map(({ filename, mime, url }) => ({ filename, mime, url, size: url.length }));
-      setDraft({ text: texts.join("\n\n"), files });
+      setDraft(draftOf(taken.parts));
     });
   const rename = () => setSheet({ kind: "rename" });
   const tools = useMemo(
@@ -202,7 +200,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
           ${isPast
             ? html`<div class="past-dock"><span>This is the past; nothing here can change.</span><button class="primary" onClick=${() => fork(null)}>Fork from here</button></div>`
             : html`<${Asks} permissions=${live.state.permissions} questions=${live.state.questions} sessionId=${id} openSession=${open} callOf=${callOf} />
-                ${session.revert && html`<${SetAside} sessionId=${id} rows=${aside < 0 ? [] : rows.slice(aside)} attempt=${attempt} onBack=${() => composer.current?.forget(draft?.text)} />`}
+                ${session.revert && html`<${SetAside} sessionId=${id} rows=${aside < 0 ? [] : rows.slice(aside)} attempt=${attempt} onBack=${() => composer.current?.take()} />`}
                 ${canResume && html`<p class="set-aside"><span>${held ? `${plural(held, "prompt")} ${held === 1 ? "waits" : "wait"}, and the session rests.` : `The last turn ${live.rows.at(-1).error === "MessageAbortedError" ? "did not end" : "failed"}. What was said so far is kept.`}</span><button onClick=${resume}>Continue</button></p>`}
                 <${Inbox} inbox=${live.state.inbox} takeBack=${takeBack} />
                 <${Composer} session=${session} status=${status} draft=${draft} onSent=${() => feed.current?.follow()} onStop=${stop} handle=${(one) => { composer.current = one; }} />`}
@@ -230,9 +228,8 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
     ${sheet?.kind === "rename" && html`<${Rename} session=${session} onClose=${() => setSheet(null)} />`}
     ${sheet?.kind === "undo" && html`<${Undo} sessionId=${id} messageId=${sheet.messageId} rows=${live.rows.slice(live.rows.findIndex((one) => one.id === sheet.messageId))} onClose=${() => setSheet(null)}
       onDone=${() => {
-        const parts = live.message(sheet.messageId)?.parts ?? [];
         setSheet(null);
-        setDraft({ text: parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\n\n") });
+        setDraft(draftOf(live.message(sheet.messageId)?.parts ?? []));
       }} />`}
   </div>`;
 }

@@ -45,5 +45,5 @@ function Report({ report }) {
       ? html`<table class="figures"><caption>Masked in the link</caption><thead><tr><th scope="col">Kind</th><th scope="col" class="number">Places</th><th scope="col" class="number">Different</th></tr></thead>
           <tbody>${masked.map((one) => html`<tr key=${one.kind}><td>${spelt(one.kind)}</td><td class="number">${whole(one.count)}</td><td class="number">${whole(one.distinct)}</td></tr>`)}</tbody></table>`
       : html`<p class="note">No secret was found. Look through the session yourself: not every secret can be recognised.</p>`}
-    ${doubtful > 0 && html`<p class="note">${plural(doubtful, "long random word")} ${doubtful === 1 ? "is" : "are"} shown as they are, because most such words are hashes: ${spelt(doubtfulPlaces.slice(0, 10).join(", "))}</p>`}`;
+    ${doubtful > 0 && html`<p class="note">${plural(doubtful, "long random word")} ${doubtful === 1 ? "is shown as it is" : "are shown as they are"}, because most such words are hashes: ${spelt(doubtfulPlaces.slice(0, 10).join(", "))}</p>`}`;
 }

@@ -8,8 +8,9 @@ from turnkeeper.store.engine import (
     NO_TEXTS,
     Key,
     LogConflict,
-    StaleFence,
     StoreUnavailable,
+    below,
+    check_append,
     path,
 )
 from turnkeeper.store.engines.words import words
@@ -43,12 +44,9 @@ class MemoryEngine:
         """See Engine.append."""
         self._refuse_if_closed()
         path((log,))
-        current = self._fences.get(log, 0)
-        if fence is not None and fence < current:
-            raise StaleFence(log, fence, current)
-        actual = len(self._logs.get(log, ()))
-        if actual != after or (last is not None and self._logs.get(log, ())[-1:] != [last]):
-            raise LogConflict(log, after, actual)
+        held = self._logs.get(log, [])
+        is_last = last is None or held[-1:] == [last]
+        check_append(log, after, fence, length=len(held), current=self._fences.get(log, 0), is_last=is_last)
         written = [(path(key), value) for key, value in documents.items()]
         indexed = [(path(key), text) for key, text in texts.items()]
         if entries:
@@ -120,12 +118,12 @@ class MemoryEngine:
     async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
         """See Engine.search."""
         self._refuse_if_closed()
-        below = path(prefix) + "/" if prefix else ""
+        low, high = below(path(prefix))
         wanted = words(query)
         found = [
             tuple(place.split("/"))
             for place, held in reversed(self._texts.items())
-            if wanted and place.startswith(below)
+            if wanted and low < place < high
             if all(any(word.startswith(start) for word in held) for start in wanted)
         ]
         return found[:limit]
@@ -151,9 +149,9 @@ class MemoryEngine:
         for place in places:
             start, end = self._below(place)
             self._discard([place, *self._order[start:end]])
-            below = place + "/" if place else ""
-            self._discard([held for held in self._texts if held.startswith(below)])
-        empty = [key for key, below in watched if self._below(below)[0] == self._below(below)[1]]
+            low, high = below(place)
+            self._discard([held for held in self._texts if low < held < high])
+        empty = [key for key, prefix in watched if self._below(prefix)[0] == self._below(prefix)[1]]
         self._discard(empty)
         self._version += 1
 
@@ -188,10 +186,9 @@ class MemoryEngine:
                 del self._order[bisect_left(self._order, place)]
 
     def _below(self, place: str) -> tuple[int, int]:
-        """The range of the documents strictly below a path; "0" is the character after "/"."""
-        if not place:
-            return 0, len(self._order)
-        return bisect_left(self._order, place + "/"), bisect_left(self._order, place + "0")
+        """The range of the documents strictly below a path."""
+        low, high = below(place)
+        return bisect_left(self._order, low), bisect_left(self._order, high)
 
     def _discard(self, places: Sequence[str]) -> None:
         self._write([(place, None) for place in places])

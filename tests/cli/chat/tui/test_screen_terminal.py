@@ -48,6 +48,49 @@ def test_without_arguments_a_terminal_gets_the_full_screen(shop: Shop, opens: Op
     assert prompts(shop) == ["read tides.py"]
 
 
+def test_what_was_said_stands_one_empty_line_apart(shop: Shop, opens: Opens) -> None:
+    shop.run("read tides.py, then run `echo high`")
+    with opens("chat", "-c") as at:
+        shown = at.shows("» read tides.py", "echo high printed:", IDLE)
+    lines = [line.strip(" ▁▂▃▄▅▆▇█") for line in shown.splitlines()]
+    said = lines[
+        lines.index("» read tides.py, then run `echo high`") : lines.index(
+            "(tk-1 is a rule-based stand-in, not a language model.)"
+        )
+    ]
+    assert "\n\n\n" not in "\n".join(said)
+    assert [lines[nth - 1] for nth, line in enumerate(lines) if line.startswith("┊")] == ["", "", ""]
+
+
+def test_what_was_typed_before_is_searched(shop: Shop, opens: Opens) -> None:
+    with opens("chat", "-n") as at:
+        at.shows(IDLE)
+        for text in ("list the files", "read tides.py"):
+            says(at, text)
+            at.shows(f"» {text}", IDLE)
+        at.presses("C-r")
+        at.shows("typed before", "list the files", "read tides.py")
+        at.types("files")
+        at.hides(r"│ read tides.py")
+        at.presses("Enter")
+        at.hides("type to search")
+        at.types(" again")
+        at.shows(r"list the files again")
+    assert prompts(shop) == ["list the files", "read tides.py"]
+
+
+def test_a_request_leaves_the_transcript_as_wide_as_it_was(shop: Shop, opens: Opens) -> None:
+    shop.configure(permission={"bash": "ask"})
+    with opens("chat", "-n", size=(100, 14)) as at:
+        at.shows(IDLE)
+        says(at, "read tides.py")
+        at.shows("has 2 lines", IDLE)
+        bar = max(len(line) for line in at.screen().splitlines()[1:-3])
+        says(at, "run `echo yes`")
+        shown = at.shows("WAITING FOR YOU", "y once")
+        assert max(len(line) for line in shown.splitlines()[1:-3]) == bar == 100
+
+
 def test_a_session_is_chosen_from_the_list_and_shown_with_its_history(shop: Shop, opens: Opens) -> None:
     shop.run("read tides.py")
     shop.run("read README.md")

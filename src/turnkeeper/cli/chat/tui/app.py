@@ -69,16 +69,10 @@ class SessionApp(App[None]):
         for one in self.desk.commands.values():
             needs_words = bool(one.argument) and not one.argument.startswith("[")
             line = f"/{one.name}"
-            said = partial(self._begin_line, f"{line} ") if needs_words else partial(here.command, line)
+            said = partial(here.box.put, f"{line} ") if needs_words else partial(here.command, line)
             yield SystemCommand(line, one.about, dialogs.get(one.name, said))
         yield SystemCommand("theme", "choose the colours", self.search_themes)
         yield SystemCommand("fold", "show all of every call, or less", here.view.action_fold_all)
-
-    def _begin_line(self, text: str) -> None:
-        box = self.session_screen.box
-        box.text = text
-        box.move_cursor(box.document.end)
-        box.focus()
 
     @property
     def failure(self) -> Exception | None:
@@ -160,9 +154,8 @@ class FullScreen:
 
     def put_back(self, text: str) -> None:
         """Put a text into an empty prompt."""
-        if self.app is not None and (box := self.app.session_screen.box) and not box.text:
-            box.text = text
-            box.move_cursor(box.document.end)
+        if self.app is not None and not (box := self.app.session_screen.box).text:
+            box.put(text)
 
     def close(self) -> None:
         """End the application."""

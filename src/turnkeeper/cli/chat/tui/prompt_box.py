@@ -85,6 +85,17 @@ class PromptBox(TextArea):
         self._place, self._draft = len(self._typed), ""
 
     @property
+    def typed(self) -> list[str]:
+        """What was typed before, newest first, each text once."""
+        return list(dict.fromkeys(reversed(self._typed)))
+
+    def put(self, text: str) -> None:
+        """Hold this text, to be sent or changed."""
+        self.text = text
+        self.move_cursor(self.document.end)
+        self.focus()
+
+    @property
     def before_cursor(self) -> str:
         """The text before the cursor."""
         row, column = self.cursor_location

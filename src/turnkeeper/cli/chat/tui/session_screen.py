@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final
 
@@ -45,9 +45,10 @@ LEADER: Final = (
     ("t", "theme"),
 )
 """The letters after Ctrl-X, with what they do."""
+NO_BREAK: Final = "\u00a0"
 MORE_KEYS: Final = (
     ("Ctrl-J", "begins a new line, too"),
-    ("Tab", "completes; else goes to the transcript and back"),
+    ("Tab", "where nothing completes: to the transcript, and back"),
     ("j, k", "in the transcript: the next and the previous entry"),
     ("o, O", "in the transcript: all of a call or thought, or of every one"),
     ("c, f", "in the transcript: copy an entry; fork before it"),
@@ -56,7 +57,8 @@ MORE_KEYS: Final = (
     ("y, a, n, e", "on a request: once, always, refuse, advice"),
     ("F2, F3, F4", "sessions, models, agents"),
     ("Ctrl-P", "every command, and the themes"),
-    ("Ctrl-X", f"then {', '.join(f'{key} {about}' for key, about in LEADER)}"),
+    # A letter stays in one line with what it does.
+    ("Ctrl-X", f"then {', '.join(f'{key} {about}'.replace(' ', NO_BREAK) for key, about in LEADER)}"),
 )
 
 
@@ -68,6 +70,7 @@ class SessionScreen(TextualScreen[None]):
         Binding("f2", "sessions", "sessions", priority=True),
         Binding("f3", "models", "models", priority=True),
         Binding("f4", "agents", "agents", priority=True),
+        Binding("ctrl+r", "typed", "typed before", priority=True),
         Binding("ctrl+x", "leader", "more", priority=True),
         Binding("pageup", "page(-1)", show=False, priority=True),
         Binding("pagedown", "page(1)", show=False, priority=True),
@@ -314,7 +317,7 @@ class SessionScreen(TextualScreen[None]):
     def action_keys(self) -> None:
         """Show the keys and the slash commands."""
         # As screen.tcss has it: 90 % of the width, less border, padding and scroll bar.
-        screen = self._plain_screen(max(min(self.size.width * 9 // 10, 100) - 6, 20))
+        screen = self._plain_screen(max(min(self.size.width * 9 // 10, 100) - 5, 20))
         commands = [(f"/{one.name} {one.argument}".rstrip(), one.about) for one in sorted(self.desk.commands.values())]
         lines = [*explained(screen, [*KEYS, *MORE_KEYS]), "", *explained(screen, commands)]
         self.app.push_screen(Page("keys and commands", lines))
@@ -325,11 +328,15 @@ class SessionScreen(TextualScreen[None]):
 
     def action_models(self) -> None:
         """Choose a model."""
-        self._pick("models", self.desk.choices.models, "/model")
+        self._pick("models", self.desk.choices.models, lambda name: self.command(f"/model {name}"))
 
     def action_agents(self) -> None:
         """Choose an agent."""
-        self._pick("agents", self.desk.choices.agents, "/agent")
+        self._pick("agents", self.desk.choices.agents, lambda name: self.command(f"/agent {name}"))
+
+    def action_typed(self) -> None:
+        """Choose from what was typed before."""
+        self._pick("typed before", dict.fromkeys(self.box.typed, ""), self.box.put)
 
     def action_leader(self) -> None:
         """Take one more key."""
@@ -358,7 +365,7 @@ class SessionScreen(TextualScreen[None]):
             Choice(
                 one.session.id,
                 one_line(one.session.title),
-                "  ".join(
+                " · ".join(
                     filter(
                         None,
                         (
@@ -378,13 +385,13 @@ class SessionScreen(TextualScreen[None]):
         elif chosen is not None:
             self.command(f"/sessions {chosen}")
 
-    def _pick(self, title: str, values: Mapping[str, str], command: str) -> None:
+    def _pick(self, title: str, values: Mapping[str, str], take: Callable[[str], None]) -> None:
         async def find(words: str) -> Sequence[Choice]:
             wanted = words.lower().split()
             return [
-                Choice(name, name, about)
-                for name, about in values.items()
-                if all(word in f"{name} {about}".lower() for word in wanted)
+                Choice(value, one_line(value), about)
+                for value, about in values.items()
+                if all(word in f"{value} {about}".lower() for word in wanted)
             ]
 
-        self.app.push_screen(Picker(title, find), lambda name: self.command(f"{command} {name}") if name else None)
+        self.app.push_screen(Picker(title, find), lambda value: take(value) if value else None)

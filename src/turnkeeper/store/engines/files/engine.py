@@ -17,8 +17,8 @@ from turnkeeper.store.engine import (
     NO_TEXTS,
     Key,
     LogConflict,
-    StaleFence,
     StoreUnavailable,
+    check_append,
     path,
 )
 from turnkeeper.store.engines.files.disk import Disk
@@ -70,11 +70,9 @@ class FilesEngine:
         )
 
         def decide() -> Write:
-            length, current = logs.length(log), logs.fence(log)
-            if fence is not None and fence < current:
-                raise StaleFence(log, fence, current)
-            if length != after or (last is not None and logs.read(log, max(0, after - 1), 1) != [last]):
-                raise LogConflict(log, after, length)
+            length = logs.length(log)
+            is_last = last is None or length != after or logs.read(log, max(0, after - 1), 1) == [last]
+            check_append(log, after, fence, length=length, current=logs.fence(log), is_last=is_last)
             logs.prepare(log)
             return write
 

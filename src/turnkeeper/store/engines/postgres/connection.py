@@ -136,7 +136,7 @@ class Database:
         if not advice and error.sqlstate is None:
             advice = next((advice for phrase, advice in _REFUSED if phrase in said), _NOT_REACHED)
         kind = next((kind for known, kind in _KINDS if isinstance(error, known)), StoreUnavailable)
-        refusal = kind(f"the store {self.address.shown!r}: {advice} ({said})" if advice else f"{self.name}: {said}")
+        refusal = kind(f"{self.name}: {advice} ({said})" if advice else f"{self.name}: {said}")
         refusal.__cause__ = error
         return refusal
 

@@ -1,27 +1,22 @@
 """Documents in Postgres: statements that read and write rows of the table ``document``."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, Literal
 
-from turnkeeper.store.engine import InvalidKey, Key
+from turnkeeper.store.engine import InvalidKey, Key, below, paths
 from turnkeeper.store.engines.postgres.connection import Connection
 
 KEY_BYTES_MAX: Final = 2000
 """An index row holds at most a third of a page of 8 kB."""
 
-_BEHIND_ALL_KEYS: Final = "\U0010ffff" * 8
 
-
-def below(path: str) -> tuple[str, str]:
-    """The exclusive bounds of the keys strictly below a path; "0" is the character after "/"."""
-    return (path + "/", path + "0") if path else ("", _BEHIND_ALL_KEYS)
-
-
-def require_short(paths: Sequence[str]) -> None:
-    """Raise InvalidKey for a path that is too long for an index."""
-    for path in paths:
+def short_paths(keys: Collection[Key]) -> list[str]:
+    """The paths of many keys. Raises InvalidKey, also for a path that is too long for an index."""
+    found = paths(keys)
+    for path in found:
         if len(path) * 4 > KEY_BYTES_MAX and len(path.encode()) > KEY_BYTES_MAX:
             raise InvalidKey(f"a key segment is too long: {path[:80]!r}...; a key has at most {KEY_BYTES_MAX:,} bytes")
+    return found
 
 
 def write(connection: Connection, documents: Mapping[str, bytes | None]) -> None:
@@ -43,12 +38,12 @@ def write(connection: Connection, documents: Mapping[str, bytes | None]) -> None
         )
 
 
-def remove_below(connection: Connection, paths: Sequence[str]) -> None:
-    """Remove the documents at and below these paths."""
+def remove_below(connection: Connection, paths: Sequence[str], table: Literal["document", "word"]) -> None:
+    """Remove the rows of a table whose keys are these paths or below them."""
     bounds = [below(path) for path in paths]
-    connection.execute("DELETE FROM document WHERE key = ANY (%s::text[])", (list(paths),))
+    connection.execute(f"DELETE FROM {table} WHERE key = ANY (%s::text[])", (list(paths),))
     connection.execute(
-        "DELETE FROM document USING unnest(%s::text[], %s::text[]) AS gone (low, high)"
+        f"DELETE FROM {table} USING unnest(%s::text[], %s::text[]) AS gone (low, high)"
         " WHERE key > gone.low AND key < gone.high",
         ([low for low, _ in bounds], [high for _, high in bounds]),
     )
@@ -77,12 +72,12 @@ def get(connection: Connection, paths: Sequence[str]) -> list[bytes | None]:
 
 def scan(connection: Connection, low: str, high: str, *, limit: int | None, reverse: bool) -> list[tuple[Key, bytes]]:
     """Documents strictly between two bounds, in the order of their keys."""
-    statement = (
-        "SELECT key, value FROM document WHERE key > %s AND key < %s ORDER BY key DESC LIMIT %s"
-        if reverse
-        else "SELECT key, value FROM document WHERE key > %s AND key < %s ORDER BY key LIMIT %s"
+    order = "DESC" if reverse else "ASC"
+    rows = connection.execute(
+        f"SELECT key, value FROM document WHERE key > %s AND key < %s ORDER BY key {order} LIMIT %s",
+        (low, high, limit),
+        binary=True,
     )
-    rows = connection.execute(statement, (low, high, limit), binary=True)
     return [(tuple(key.split("/")), value) for key, value in rows.fetchall()]
 
 

@@ -1,15 +1,14 @@
 """The calls of the Postgres engine: each checks its keys and passes the work to the writer or a reader."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from os import urandom
 from typing import cast
 
 import psycopg
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
-from turnkeeper.store.engines.jobs import Append, Removal
+from turnkeeper.store.engine import Key, below, path
 from turnkeeper.store.engines.postgres import address, documents, entries, live
 from turnkeeper.store.engines.postgres import words as word_index
 from turnkeeper.store.engines.postgres.connection import (
@@ -27,6 +26,7 @@ from turnkeeper.store.engines.postgres.listener import Listener
 from turnkeeper.store.engines.postgres.read import PostgresReader
 from turnkeeper.store.engines.postgres.schema import SCHEMA, Layout, migrate
 from turnkeeper.store.engines.postgres.write import WriteConnection
+from turnkeeper.store.engines.queued import QueuedWrites
 from turnkeeper.store.engines.words import words
 from turnkeeper.store.engines.writer import Writer
 
@@ -35,16 +35,16 @@ INSPECTION_TIMEOUT = "1h"
 """How long the statements of an inspection may take: they read all entries."""
 
 
-class PostgresEngine:
+class PostgresEngine(QueuedWrites):
     """A store in one schema of a Postgres database. Create it with ``PostgresEngine.open``."""
 
     name = "postgres"
     message_bytes_max = live.MESSAGE_BYTES_MAX
 
     def __init__(self, database: Database, connection: Connection) -> None:
-        self._database = database
         writer = urandom(16)
-        self._writer = Writer(WriteConnection(database, writer), "postgres", database.address.shown)
+        super().__init__(Writer(WriteConnection(database, writer), "postgres", database.address.shown))
+        self._database = database
         self._listener = Listener(database, writer)
         self._reader = PostgresReader(database)
         self._reader.offer(connection)
@@ -78,39 +78,6 @@ class PostgresEngine:
         )
         return cls(database, await asyncio.to_thread(_prepared, database, layout))
 
-    async def append(
-        self,
-        log: str,
-        after: int,
-        entries: Sequence[bytes],
-        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
-        *,
-        texts: Mapping[Key, str | None] = NO_TEXTS,
-        fence: int | None = None,
-        last: bytes | None = None,
-    ) -> None:
-        """See Engine.append."""
-        _short([path((log,))])
-        written = list(zip(_short(paths(documents)), documents.values(), strict=True))
-        indexed = list(zip(_short(paths(texts)), texts.values(), strict=True)) if texts else []
-        await self._writer.submit(Append(log, after, entries, written, indexed, fence, last))
-
-    async def put(self, documents: Mapping[Key, bytes | None]) -> None:
-        """See Engine.put."""
-        written = list(zip(_short(paths(documents)), documents.values(), strict=True))
-        await self._writer.submit(Append(None, 0, (), written, (), None, None))
-
-    async def remove(
-        self,
-        logs: Mapping[str, int],
-        prefixes: Sequence[Key],
-        *,
-        orphans: Mapping[Key, Key] | None = None,
-    ) -> None:
-        """See Engine.remove."""
-        watched = [(path(key), path(prefix)) for key, prefix in (orphans or {}).items()]
-        await self._writer.submit(Removal(logs, [path(prefix) for prefix in prefixes], watched))
-
     async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
         """See Engine.read."""
         return await self._reader.read(lambda reader: entries.read(reader, log, after, limit))
@@ -142,7 +109,7 @@ class PostgresEngine:
         reverse: bool = False,
     ) -> list[tuple[Key, bytes]]:
         """See Engine.scan."""
-        low, high = documents.below(path(prefix))
+        low, high = below(path(prefix))
         if after is not None:
             low = max(low, path(after))
         if before is not None:
@@ -200,6 +167,9 @@ class PostgresEngine:
         self._writer.close()
         await asyncio.to_thread(self._join)
 
+    def _paths(self, keys: Collection[Key]) -> list[str]:
+        return documents.short_paths(keys)
+
     def _join(self) -> None:
         self._writer.join()
         self._database.closing.set()  # After the last accepted job: it ends every wait for a connection.
@@ -224,11 +194,6 @@ def _prepared(database: Database, layout: Layout) -> Connection:
             # A server that starts is waited for. One that is not there is reported at once.
             if not is_starting(error) or not patience.pause():
                 raise database.unavailable(error) from error
-
-
-def _short(found: list[str]) -> list[str]:
-    documents.require_short(found)
-    return found
 
 
 def _version(connection: Connection) -> int:

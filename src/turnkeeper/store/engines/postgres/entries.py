@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import msgspec
 
-from turnkeeper.store.engine import LogConflict, StaleFence
+from turnkeeper.store.engine import check_append
 from turnkeeper.store.engines.jobs import Append
 from turnkeeper.store.engines.postgres.connection import Connection, Cursor
 
@@ -23,10 +23,8 @@ class LogHead(msgspec.Struct):
 
     def take(self, name: str, job: Append) -> None:
         """Add the entries of a job. Raises as Engine.append, and then has changed nothing."""
-        if job.fence is not None and job.fence < self.fence:
-            raise StaleFence(name, job.fence, self.fence)
-        if self.length != job.after or (job.last is not None and digest(job.last) != self.last):
-            raise LogConflict(name, job.after, self.length)
+        is_last = job.last is None or digest(job.last) == self.last
+        check_append(name, job.after, job.fence, length=self.length, current=self.fence, is_last=is_last)
         if job.fence is not None and job.fence > self.fence:
             self.fence, self.is_changed = job.fence, True
         if job.entries:

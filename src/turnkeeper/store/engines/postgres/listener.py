@@ -7,7 +7,7 @@ look at all of them.
 
 import asyncio
 import logging
-import select
+import selectors
 import socket
 import threading
 import time
@@ -21,6 +21,7 @@ from psycopg import sql
 
 from turnkeeper.store.engines.postgres import live, news
 from turnkeeper.store.engines.postgres.connection import PAUSE_FIRST_S, PAUSE_MAX_S, Connection, Database, disconnect
+from turnkeeper.store.engines.postgres.notify import notify, packed, unpacked
 
 PROBE_S: Final = 20.0
 """Seconds of silence after which the listener asks whether its connection still works."""
@@ -191,8 +192,11 @@ class _Line:
         seconds = PROBE_S
         if self._listener.hearing:
             seconds = min(seconds, max(self._greets_at - time.monotonic(), 0.0))
-        ready, _, _ = select.select([pgconn.socket, self._woken.fileno()], [], [], seconds)
-        if self._woken.fileno() in ready:
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(pgconn.socket, selectors.EVENT_READ)
+            waiting.register(self._woken, selectors.EVENT_READ)
+            ready = [key.fileobj for key, _ in waiting.select(seconds)]
+        if self._woken in ready:
             self._woken.recv(4096)
         if not ready and seconds == PROBE_S:
             self._connection.execute("SELECT 1")
@@ -233,12 +237,11 @@ class _Line:
 
     def _say(self, word: str) -> None:
         assert self._channels is not None, "there is a subscriber or a sender"
-        live.notify(self._connection, self._channels.presence, [f"{self._listener.own}\n{word}"])
+        notify(self._connection, self._channels.presence, packed(self._listener.own, [word]))
 
     def _send(self) -> None:
         while self._channels is not None and (messages := self._listener.outbox.take()):
-            payloads = live.payloads(self._listener.own, messages)
-            live.notify(self._connection, self._channels.messages, payloads)
+            notify(self._connection, self._channels.messages, packed(self._listener.own, messages))
 
     def _deliver(self) -> None:
         heard, self._heard = self._heard, defaultdict(list)
@@ -250,12 +253,12 @@ class _Line:
                 self._spread(names)
         if self._channels is None:
             return
-        for word in live.read(heard.pop(self._channels.presence, ()), own):
+        for word in unpacked(heard.pop(self._channels.presence, ()), own):
             if word == live.HELLO:
                 self._listener.outbox.greeted()
             elif word == live.ASK:
                 self._greets_at = 0.0
-        messages = live.read(heard.pop(self._channels.messages, ()), own)
+        messages = unpacked(heard.pop(self._channels.messages, ()), own)
         if messages:
             with self._listener.lock:
                 inboxes = list(self._listener.hearing.values())

@@ -8,12 +8,12 @@ Postgres every client of a database may listen and send on a channel whose name 
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from secrets import token_hex
 from typing import Final
 
 from turnkeeper.store.engines.postgres.connection import Connection
-from turnkeeper.store.engines.postgres.news import PAYLOAD_BYTES_MAX
+from turnkeeper.store.engines.postgres.notify import PAYLOAD_BYTES_MAX
 
 MESSAGE_BYTES_MAX: Final = PAYLOAD_BYTES_MAX - 33
 """A payload begins with the name of the writer, in 32 digits, and a line break."""
@@ -86,32 +86,3 @@ class Channels:
         number = str(row[0]) if row is not None else ""
         self.messages = f"turnkeeper_live_{number}"
         self.presence = f"turnkeeper_here_{number}"
-
-
-def notify(connection: Connection, channel: str, payloads: Iterable[str]) -> None:
-    """Send payloads in one statement, in their order."""
-    connection.execute("SELECT pg_notify(%s, sent) FROM unnest(%s::text[]) AS sent", (channel, list(payloads)))
-
-
-def payloads(writer: str, messages: Iterable[str]) -> Iterator[str]:
-    """Messages packed into as few payloads as the limit allows."""
-    batch, size = [writer], len(writer)
-    for message in messages:
-        length = len(message.encode()) + 1
-        if size + length > PAYLOAD_BYTES_MAX and len(batch) > 1:
-            yield "\n".join(batch)
-            batch, size = [writer], len(writer)
-        batch.append(message)
-        size += length
-    if len(batch) > 1:
-        yield "\n".join(batch)
-
-
-def read(heard: Iterable[str], own: str) -> list[str]:
-    """The messages of others in payloads."""
-    found: list[str] = []
-    for payload in heard:
-        writer, *messages = payload.split("\n")
-        if writer != own:
-            found += messages
-    return found

@@ -5,14 +5,13 @@ time: a follower of a log also looks now and then. They are sent after the commi
 lets only one transaction with a NOTIFY commit at a time.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from hashlib import sha256
 from typing import Final, TypeAlias
 
 from turnkeeper.store.engines.postgres.connection import Connection, Database
+from turnkeeper.store.engines.postgres.notify import notify, packed, unpacked
 
-PAYLOAD_BYTES_MAX: Final = 7900
-"""Postgres takes payloads below 8,000 bytes."""
 NAMES_MAX: Final = 2000
 """If more logs were written at once, listeners are told to look at all."""
 ALL: Final = "*"
@@ -29,29 +28,11 @@ def channel(database: Database) -> str:
 
 def tell(connection: Connection, database: Database, writer: bytes, names: Iterable[str]) -> None:
     """Tell all listeners that these logs were written."""
-    connection.execute(
-        "SELECT pg_notify(%s, news) FROM unnest(%s::text[]) AS news",
-        (channel(database), list(_payloads(writer.hex(), list(dict.fromkeys(names))))),
-    )
-
-
-def _payloads(writer: str, names: list[str]) -> Iterator[str]:
-    if len(names) > NAMES_MAX:
-        names = [ALL]
-    payload = writer
-    for name in names:
-        if len(payload.encode()) + 1 + len(name.encode()) > PAYLOAD_BYTES_MAX:
-            yield payload
-            payload = writer
-        payload += f"\n{name}"
-    yield payload
+    told = list(dict.fromkeys(names))
+    notify(connection, channel(database), packed(writer.hex(), told if len(told) <= NAMES_MAX else [ALL]))
 
 
 def read(payloads: Iterable[str], own: str) -> Names:
     """What payloads tell, but for those of the writer ``own``."""
-    names: dict[str, None] = {}
-    for payload in payloads:
-        writer, *told = payload.split("\n")
-        if writer != own:
-            names.update(dict.fromkeys(told))
-    return None if ALL in names else list(names)
+    names = list(dict.fromkeys(unpacked(payloads, own)))
+    return None if ALL in names else names

@@ -147,8 +147,8 @@ class Transaction:
         with connection.pipeline():
             if grown is None:
                 entries.remove(connection, heads)
-                documents.remove_below(connection, job.paths)
-                words.remove_below(connection, job.paths)
+                documents.remove_below(connection, job.paths, "document")
+                documents.remove_below(connection, job.paths, "word")
                 if job.orphans:
                     documents.remove_orphans(connection, job.orphans)
             committed = self._commit(connection)

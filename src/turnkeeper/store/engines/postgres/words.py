@@ -7,8 +7,8 @@ server: all engines give the same answers, and the language of the server plays 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from turnkeeper.store.engine import below
 from turnkeeper.store.engines.postgres.connection import Connection
-from turnkeeper.store.engines.postgres.documents import below
 from turnkeeper.store.engines.words import words
 
 WORD_BYTES_MAX: Final = 2000
@@ -37,17 +37,6 @@ def write(connection: Connection, texts: Mapping[str, str | None]) -> None:
             " ON CONFLICT (key, piece) DO UPDATE SET id = excluded.id, words = excluded.words",
             ([path for path, _, _ in rows], [number for _, number, _ in rows], [vector for _, _, vector in rows]),
         )
-
-
-def remove_below(connection: Connection, paths: Sequence[str]) -> None:
-    """Remove the texts at and below these paths."""
-    bounds = [below(path) for path in paths]
-    connection.execute("DELETE FROM word WHERE key = ANY (%s::text[])", (list(paths),))
-    connection.execute(
-        "DELETE FROM word USING unnest(%s::text[], %s::text[]) AS gone (low, high)"
-        " WHERE key > gone.low AND key < gone.high",
-        ([low for low, _ in bounds], [high for _, high in bounds]),
-    )
 
 
 def search(connection: Connection, wanted: Sequence[str], path: str, limit: int) -> list[str]:

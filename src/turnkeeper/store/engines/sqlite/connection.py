@@ -167,7 +167,7 @@ class StoreFile:
 
     def bytes_on_disk(self) -> int:
         """The size of the file with its -wal and -shm files."""
-        names = [self.path, *(self.path.with_name(self.path.name + ending) for ending in ("-wal", "-shm"))]
+        names = [wal.companion(self.path, ending) for ending in ("", "-wal", "-shm")]
         return sum(name.stat().st_size for name in names if name.exists())
 
 

@@ -6,10 +6,7 @@ from typing import cast
 import apsw
 import msgspec
 
-from turnkeeper.store.engine import Key
-
-_BEHIND_ALL_KEYS = b""
-"""SQLite orders every blob after every text, so this is an upper bound for keys."""
+from turnkeeper.store.engine import Key, below
 
 # Keys and values are read as bytes, and a NULL value as empty bytes: one damaged row must not end a read of many rows.
 _KEY, _VALUE = "CAST(found.key AS BLOB)", "CAST(coalesce(found.value, '') AS BLOB)"
@@ -81,7 +78,7 @@ class Documents:
         connection: apsw.Connection,
         prefix: str,
         low: str,
-        high: str | bytes,
+        high: str,
         *,
         limit: int = -1,
         reverse: bool = False,
@@ -119,11 +116,6 @@ class Documents:
         """The tables with documents at or below these paths; everything is below the empty path."""
         kinds = {path.partition("/")[0] for path in paths}
         return {"document", "small_document"} if "" in kinds else {self._table(kind) for kind in kinds}
-
-
-def below(path: str) -> tuple[str, str | bytes]:
-    """The exclusive bounds of the keys strictly below a path; "0" is the character after "/"."""
-    return (path + "/", path + "0") if path else ("", _BEHIND_ALL_KEYS)
 
 
 def json_array(paths: Sequence[str]) -> str:

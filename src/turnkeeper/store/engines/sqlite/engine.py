@@ -1,19 +1,18 @@
 """The calls of the SQLite engine: each checks its keys and passes the work to the writer or a reader."""
 
 import asyncio
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import apsw
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
-from turnkeeper.store.engines.jobs import Append, Removal
+from turnkeeper.store.engine import Key, below, path
+from turnkeeper.store.engines.queued import QueuedWrites
 from turnkeeper.store.engines.sqlite import entries, wal
 from turnkeeper.store.engines.sqlite import words as word_index
 from turnkeeper.store.engines.sqlite.connection import BUSY_TIMEOUT_S, StoreFile
-from turnkeeper.store.engines.sqlite.documents import Documents, below
+from turnkeeper.store.engines.sqlite.documents import Documents
 from turnkeeper.store.engines.sqlite.read import SqliteReader
 from turnkeeper.store.engines.sqlite.schema import SCHEMA, Layout
 from turnkeeper.store.engines.sqlite.tidy import CHECKPOINT_PAGES, TIDY_SHARE, Tidying
@@ -26,16 +25,16 @@ INLINE_ROWS_MAX = 128
 """Reads of at most this many rows, such as pages, may run on the event loop's thread."""
 
 
-class SqliteEngine:
+class SqliteEngine(QueuedWrites):
     """A store in one SQLite file. Create it with ``SqliteEngine.open``."""
 
     name = "sqlite"
 
     def __init__(self, file: StoreFile, tidying: Tidying) -> None:
+        super().__init__(Writer(WriteConnection(file, tidying), "sqlite", str(file.path)))
         self._file = file
-        self.places = tuple(Path(os.path.abspath(file.path) + ending) for ending in ("", "-wal", "-shm", "-journal"))
+        self.places = tuple(wal.companion(file.path, ending) for ending in ("", "-wal", "-shm", "-journal"))
         self._documents = Documents(file.small_kinds)
-        self._writer = Writer(WriteConnection(file, tidying), "sqlite", str(file.path))
         self._reader = SqliteReader(file)
 
     @classmethod
@@ -59,39 +58,6 @@ class SqliteEngine:
         file = StoreFile(path, layout, busy_timeout_s=busy_timeout_s, vfs=vfs, crash=crash)
         await asyncio.to_thread(file.create)
         return cls(file, Tidying(file, tidy_share, checkpoint_pages))
-
-    async def append(
-        self,
-        log: str,
-        after: int,
-        entries: Sequence[bytes],
-        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
-        *,
-        texts: Mapping[Key, str | None] = NO_TEXTS,
-        fence: int | None = None,
-        last: bytes | None = None,
-    ) -> None:
-        """See Engine.append."""
-        path((log,))
-        written = list(zip(paths(documents), documents.values(), strict=True))
-        indexed = list(zip(paths(texts), texts.values(), strict=True)) if texts else []
-        await self._writer.submit(Append(log, after, entries, written, indexed, fence, last))
-
-    async def put(self, documents: Mapping[Key, bytes | None]) -> None:
-        """See Engine.put."""
-        written = list(zip(paths(documents), documents.values(), strict=True))
-        await self._writer.submit(Append(None, 0, (), written, (), None, None))
-
-    async def remove(
-        self,
-        logs: Mapping[str, int],
-        prefixes: Sequence[Key],
-        *,
-        orphans: Mapping[Key, Key] | None = None,
-    ) -> None:
-        """See Engine.remove."""
-        watched = [(path(key), path(prefix)) for key, prefix in (orphans or {}).items()]
-        await self._writer.submit(Removal(logs, [path(prefix) for prefix in prefixes], watched))
 
     async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
         """See Engine.read."""
@@ -138,7 +104,7 @@ class SqliteEngine:
         if after is not None:
             low = max(low, path(after))
         if before is not None:
-            high = path(before) if isinstance(high, bytes) else min(high, path(before))
+            high = min(high, path(before))
         most = -1 if limit is None else limit
         read = self._reader.read_few if 0 <= most <= INLINE_ROWS_MAX else self._reader.read
         return await read(lambda reader: self._documents.scan(reader, start, low, high, limit=most, reverse=reverse))

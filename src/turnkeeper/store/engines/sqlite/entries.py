@@ -9,7 +9,7 @@ from typing import cast
 
 import apsw
 
-from turnkeeper.store.engine import LogConflict, StaleFence
+from turnkeeper.store.engine import check_append
 
 ENTRIES_PER_PACK = 128
 UNPACKED_MIN = 64
@@ -42,10 +42,7 @@ def append(
 ) -> bool:
     """Append entries to a log; returns whether it has enough entries to pack. Raises as Engine.append."""
     head = LogHead(connection, name, last)
-    if fence is not None and fence < head.fence:
-        raise StaleFence(name, fence, head.fence)
-    if head.length != after or not head.is_as_expected:
-        raise LogConflict(name, after, head.length)
+    check_append(name, after, fence, length=head.length, current=head.fence, is_last=head.is_as_expected)
     log = head.id
     if not log:
         connection.execute("INSERT INTO log (name) VALUES (?)", (name,))

@@ -104,16 +104,16 @@ def keep_lost(connection: apsw.Connection, path: Path) -> None:
 
 def kept(path: Path) -> Iterator[str]:
     """A sentence for ``doctor`` about each damaged log that was copied."""
-    for copy in sorted(path.parent.glob(f"{glob.escape(companion(path).name)}.*{_ENDING}")):
+    for copy in sorted(companion(path).parent.glob(f"{glob.escape(companion(path).name)}.*{_ENDING}")):
         yield (
             f"the write-ahead log was damaged, and commits behind the damage were lost when the store was opened; "
             f"{str(copy)!r} is a copy of it: remove it once you know what is missing"
         )
 
 
-def companion(path: Path) -> Path:
-    """The file of the write-ahead log."""
-    return path.with_name(f"{path.name}-wal")
+def companion(path: Path, ending: str = "-wal") -> Path:
+    """A file that SQLite keeps beside a store, such as its write-ahead log. If the store is a link, it is elsewhere."""
+    return Path(os.path.realpath(path) + ending)
 
 
 def _lost(connection: apsw.Connection, file: int) -> _Lost | None:

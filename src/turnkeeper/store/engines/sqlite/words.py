@@ -10,7 +10,8 @@ from typing import cast
 
 import apsw
 
-from turnkeeper.store.engines.sqlite.documents import below, json_array
+from turnkeeper.store.engine import below
+from turnkeeper.store.engines.sqlite.documents import json_array
 from turnkeeper.store.engines.words import words
 
 QUEUE_MIN = 64
@@ -98,7 +99,7 @@ def search(connection: apsw.Connection, wanted: Sequence[str], prefix: str, limi
     with connection:  # One snapshot of queue and index, because texts move between them.
         queue = _Queue(connection)
         for path, text in queue.texts():
-            if low < path and (isinstance(high, bytes) or path < high) and _has(text, wanted):
+            if low < path < high and _has(text, wanted):
                 found.append(path)
         # CROSS JOIN makes the word index the outer loop, which gives the newest first and stops at the limit.
         rows = connection.execute(
