@@ -44,9 +44,9 @@ class Interchange(Running):
         self, session_id: str, *, redact: bool = True, damaged: "DamagedNames | None" = None
     ) -> AsyncIterator[bytes]:
         """A session as one page of HTML, in pieces: no script, nothing is loaded. Secrets are masked by default."""
-        from turnkeeper.interop import redacting
+        from turnkeeper.interop import html_export
 
-        return redacting.html(self.store, session_id, self._environ if redact else None, damaged=damaged)
+        return html_export.chunks(self.store, session_id, self._environ if redact else None, damaged=damaged)
 
     async def redactions(self, session_id: str) -> "RedactionReport":
         """What a redacted export or a share of a session would mask: counts by kind and place, and no secret."""

@@ -1,11 +1,11 @@
 """Export a session as one page of HTML without scripts, with its secrets masked unless the caller says otherwise."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from anyio import to_thread
 
 from turnkeeper.core.redaction import Redactor
-from turnkeeper.interop import export, redacted
+from turnkeeper.interop import export, redacted, redacting
 from turnkeeper.interop.page.articles import Article, article
 from turnkeeper.interop.page.document import page
 from turnkeeper.interop.shown import shown
@@ -17,9 +17,13 @@ RAW = "Not redacted: this page holds the session as it is, with every secret tha
 
 
 async def chunks(
-    store: Store, session_id: str, *, redactor: Redactor | None = None, damaged: DamagedNames | None = None
+    store: Store, session_id: str, environ: Mapping[str, str] | None, *, damaged: DamagedNames | None = None
 ) -> AsyncIterator[bytes]:
-    """The page of a session in pieces. Raises NotFound and DamagedDocument, as the export in JSON does."""
+    """The page of a session in pieces, redacted if an environment is given.
+
+    Raises NotFound and DamagedDocument, as the export in JSON does.
+    """
+    redactor = await redacting.redactor(store, session_id, environ) if environ is not None else None
     session = await export.verified(store, session_id, damaged)
     info = export.session_json(session)
     info = redacted.session(redactor, info) if redactor is not None else info

@@ -6,7 +6,7 @@ from contextlib import suppress
 from anyio import to_thread
 
 from turnkeeper.core.redaction import Redactor
-from turnkeeper.interop import export, html_export, redacted
+from turnkeeper.interop import export, redacted
 from turnkeeper.interop.export_all import RedactorOf
 from turnkeeper.interop.raw import plain
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -55,15 +55,6 @@ async def chunks(
     """The redacted export of a session in pieces, as ``export.chunks``."""
     mask = await redactor(store, session_id, environ)
     async for piece in export.chunks(store, session_id, sanitise=sanitise, redactor=mask, damaged=damaged):
-        yield piece
-
-
-async def html(
-    store: Store, session_id: str, environ: Mapping[str, str] | None, *, damaged: DamagedNames | None = None
-) -> AsyncIterator[bytes]:
-    """The page of a session in pieces, redacted if an environment is given."""
-    mask = await redactor(store, session_id, environ) if environ is not None else None
-    async for piece in html_export.chunks(store, session_id, redactor=mask, damaged=damaged):
         yield piece
 
 

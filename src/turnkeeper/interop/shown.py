@@ -14,21 +14,16 @@ async def shown(
 ) -> AsyncIterator[tuple[int, MessageWithParts]]:
     """The messages in order, each with its number in the history."""
     number, revert = 0, session.revert
-    async for message in _history(store, session.id, damaged):
-        number += 1
-        is_last = revert is not None and message.info.id == revert.message_id
-        if is_last and revert is not None and not revert.keeps_message:
-            ids = [part.id for part in message.parts]
-            if revert.part_id not in ids:
-                return
-            message = message.but(parts=message.parts[: ids.index(revert.part_id)])
-        if not isinstance(message.info, SystemMessage):
-            yield number, message
-        if is_last:
-            return
-
-
-async def _history(store: Store, session_id: str, damaged: DamagedNames | None) -> AsyncIterator[MessageWithParts]:
-    async for messages in store.queries.walk(session_id, damaged=damaged):
+    async for messages in store.queries.walk(session.id, damaged=damaged):
         for message in messages:
-            yield message
+            number += 1
+            is_last = revert is not None and message.info.id == revert.message_id
+            if is_last and revert is not None and not revert.keeps_message:
+                ids = [part.id for part in message.parts]
+                if revert.part_id not in ids:
+                    return
+                message = message.but(parts=message.parts[: ids.index(revert.part_id)])
+            if not isinstance(message.info, SystemMessage):
+                yield number, message
+            if is_last:
+                return

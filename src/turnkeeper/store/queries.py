@@ -1,7 +1,8 @@
 """All queries of a store. They read documents only, and never wait for a writer."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
@@ -17,6 +18,9 @@ from turnkeeper.store.damaged import UNREADABLE, reading
 from turnkeeper.store.documents import SessionAsks
 from turnkeeper.store.engine import Key
 from turnkeeper.store.message_reader import MessageReader
+
+V = TypeVar("V")
+D = TypeVar("D")
 
 _diffs = msgspec.json.Decoder(tuple[FileDiff, ...])
 
@@ -34,9 +38,7 @@ class Queries(MessageReader):
 
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
         """The task list."""
-        [stored] = await self._engine.get([keys.todo(session_id)])
-        with reading(keys.todo(session_id)):
-            return documents.read_todos(*await self._with_blobs([stored])) if stored is not None else ()
+        return await self._one(keys.todo(session_id), documents.read_todos, ())
 
     async def asks(self, session_id: str | None = None) -> list[SessionAsks]:
         """The requests to the user that are open, by session; of one session or of all."""
@@ -80,15 +82,11 @@ class Queries(MessageReader):
 
     async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
         """The file changes of a session."""
-        [stored] = await self._engine.get([keys.diff(session_id)])
-        with reading(keys.diff(session_id)):
-            return _diffs.decode(*await self._with_blobs([stored])) if stored is not None else ()
+        return await self._one(keys.diff(session_id), _diffs.decode, ())
 
     async def hosted(self, session_id: str) -> HostedShare | None:
         """What is stored of the link to a session; None if it has none of ours."""
-        [stored] = await self._engine.get([keys.hosted(session_id)])
-        with reading(keys.hosted(session_id)):
-            return documents.read_hosted(*await self._with_blobs([stored])) if stored is not None else None
+        return await self._one(keys.hosted(session_id), documents.read_hosted, None)
 
     async def remote_shares(self) -> list[str]:
         """The sessions that are shared on other hosts. Documents that cannot be read are left out."""
@@ -104,6 +102,12 @@ class Queries(MessageReader):
         check_limit(limit)
         prefix: Key = keys.under("text", session_id) if session_id is not None else ("text",)
         return [_found(key) for key in await self._engine.search(words, prefix, limit=limit)]
+
+    async def _one(self, key: Key, read: Callable[[bytes], V], otherwise: D) -> V | D:
+        """The value of one document, or another if there is none."""
+        [stored] = await self._engine.get([key])
+        with reading(key):
+            return read(*await self._with_blobs([stored])) if stored is not None else otherwise
 
 
 def _found(key: Key) -> SearchHit:

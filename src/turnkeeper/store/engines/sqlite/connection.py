@@ -152,8 +152,8 @@ class StoreFile:
     def unavailable(self, error: Exception) -> StoreUnavailable:
         """The exception for an error of SQLite, with advice."""
         if self._is_full and isinstance(error, apsw.ReadOnlyError | apsw.FullError | apsw.IOError):
-            words = "the disk was full when it was opened, so it can only be read; make room and start again"
-            return StoreFull(f"the store {str(self.path)!r}: {words} ({error})")
+            said = "the disk was full when it was opened, so it can only be read; make room and start again"
+            return StoreFull(f"the store {str(self.path)!r}: {said} ({error})")
         advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
         said = f"{advice} ({error})" if advice else str(error)
         kind = next((kind for known, kind in _KINDS if isinstance(error, known)), StoreUnavailable)
