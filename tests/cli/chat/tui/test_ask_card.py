@@ -81,6 +81,6 @@ async def test_a_card_names_the_tool_and_the_file_outside_the_project(shop: Shop
         shown = [str(one.render()) for one in card.query(Static)]
         assert str(card.border_title) == "WAITING FOR YOU · read"
         assert shown[0].splitlines() == ["? Leave the project?", f"  {shop.home}/*", f"  to reach: {outside}"]
-        assert shown[1] == "y once · a always (the same) · n refuse · e advice · Tab the prompt"
+        assert str(card.border_subtitle) == "y once · a always (the same) · n refuse · e advice · Tab the prompt"
         card.ask.give(Reply(answer="reject"))
         await seen.rests()

@@ -339,3 +339,28 @@ def test_a_call_that_is_asked_about_waits_and_a_session_without_a_title_is_new(s
         at.presses("n")
         at.hides("waiting for you")
         at.shows(IDLE)
+
+
+def test_on_a_small_terminal_a_request_and_the_dialogs_name_their_keys(shop: Shop) -> None:
+    shop.configure(permission={"edit": "ask"})
+    with chat_pane(shop, "chat", "-n", size=(40, 12)) as at:
+        at.shows("new session")
+        says(at, "replace `100` with `60` in tides.py")
+        at.shows("WAITING FOR YOU", "Change a file", "y once · a always · n refuse")
+        at.presses(*["Down"] * 8)
+        at.shows("always allows")
+        at.presses("y")
+        at.hides("WAITING")
+        at.shows("Alt-Enter")
+        at.presses("F1")
+        at.shows("keys and commands", "Esc leaves")
+        at.presses("q")
+        at.hides("Esc leaves")
+        at.presses("F2")
+        at.shows("type to search", "Enter chooses")
+        at.presses("Enter")
+        at.hides("Enter chooses")
+        at.presses("C-x")
+        at.shows("n new")
+        at.presses("u")
+        at.shows("is put back", "Undo", "y yes")

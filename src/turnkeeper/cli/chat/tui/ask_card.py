@@ -18,12 +18,21 @@ from turnkeeper.cli.permission_prompt import (
     question_lines,
     ways_to_answer,
 )
-from turnkeeper.cli.screen import Screen, one_line
+from turnkeeper.cli.screen import Screen, cells, one_line
 from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 
 ARMED_S: Final = 0.4
 """How long a card is shown before a key can answer it: the key was meant for something else."""
+
+
+SHARE_PERCENT: Final = 60
+"""How much of the height of the terminal a card may take."""
+BORDER_LINES: Final = 2
+LINES_MAX: Final = 16
+SUBTITLE_EDGES: Final = 6
+"""Columns of the border that its text leaves free."""
+GAP: Final = " · "
 
 
 class AskCard(Vertical, can_focus=True):
@@ -43,17 +52,16 @@ class AskCard(Vertical, can_focus=True):
         # Without an id: the card of the next request is mounted while this one is being removed.
         super().__init__()
         self.ask, self._waiting, self._tool = ask, waiting, tool
-        self._lines, self._keys, self._input = Static(), Static(), Input()
+        self._lines, self._input = Static(), Input()
         self.is_armed = False
         """Whether keys answer the request."""
         self._answers: list[tuple[str, ...]] = []
 
     def compose(self) -> ComposeResult:
-        """What is asked, how to answer, and a line to type in."""
+        """What is asked, and a line to type in. How to answer stands in the border, where nothing hides it."""
         self._lines.update(self._asked())
         with VerticalScroll(can_focus=False):
             yield self._lines
-        yield self._keys
         yield self._input
 
     def on_mount(self) -> None:
@@ -64,10 +72,24 @@ class AskCard(Vertical, can_focus=True):
         self.border_title = Content(f"WAITING FOR YOU{tool}{more}")
         self.set_timer(ARMED_S, self._arm)
 
+    def on_resize(self) -> None:
+        """What is asked scrolls in as many lines as the terminal leaves for it."""
+        room = self.app.size.height * SHARE_PERCENT // 100 - BORDER_LINES - self._input.display
+        self.query_one(VerticalScroll).styles.max_height = min(max(room, 1), LINES_MAX)
+        if self.is_armed:
+            self._name_keys()
+
     def _arm(self) -> None:
         """From now on keys answer, and are named."""
         self.is_armed = True
-        self._keys.update(self._ways())
+        self._name_keys()
+
+    def _name_keys(self) -> None:
+        ways = self._ways()
+        room = self.app.size.width - SUBTITLE_EDGES
+        while len(ways) > 1 and cells(GAP.join(ways)) > room:
+            ways.pop()  # The last ones matter least.
+        self.border_subtitle = Content(GAP.join(ways))
 
     def take_focus(self) -> None:
         """Be answered now."""
@@ -87,6 +109,7 @@ class AskCard(Vertical, can_focus=True):
         """Refuse, and tell the model what to do instead."""
         if isinstance(self.ask.request, PermissionRequest) and self.is_armed:
             self._input.placeholder, self._input.display = "refuse, and tell the model what to do instead", True
+            self.on_resize()
             self._input.focus()
 
     def action_move(self, by: int) -> None:
@@ -112,7 +135,7 @@ class AskCard(Vertical, can_focus=True):
             self.ask.give(QuestionReply(answers=tuple(self._answers)))
         else:
             self._lines.update(self._asked())
-            self._keys.update(self._ways())
+            self._name_keys()
 
     def _asked(self) -> Text:
         request, screen = self.ask.request, self._screen()
@@ -126,11 +149,11 @@ class AskCard(Vertical, can_focus=True):
     def _screen(self) -> Screen:
         return Screen(width=self.app.size.width - 8, has_colors=True, now=Screen.of(sys.stdout).now)
 
-    def _ways(self) -> Text:
+    def _ways(self) -> list[str]:
         request = self.ask.request
         if isinstance(request, PermissionRequest):
             always = always_key(self._screen(), request)
-            return Text(f"y once · a {always} · n refuse · e advice · Tab the prompt", style="dim")
+            return ["y once", f"a {always}", "n refuse", "e advice", "Tab the prompt"]
         count = len(request.questions)
         nth = f"{len(self._answers) + 1} of {count}: " if count > 1 else ""
-        return Text(f"{nth}{ways_to_answer(request.questions[len(self._answers)])} · Tab the prompt", style="dim")
+        return [f"{nth}{ways_to_answer(request.questions[len(self._answers)])}", "Tab the prompt"]

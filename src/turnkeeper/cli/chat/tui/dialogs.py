@@ -50,12 +50,12 @@ class Picker(ModalScreen[str | None]):
         with Vertical(classes="dialog"):
             yield Input(placeholder="type to search")
             yield OptionList()
-            new = " · Ctrl-N new session" if self._has_new else ""
-            yield Static(f"Enter chooses · Esc leaves{new}", classes="keys")
 
     def on_mount(self) -> None:
         """Show everything."""
-        self.query_one(".dialog").border_title = self._title
+        dialog = self.query_one(".dialog")
+        new = " · Ctrl-N new session" if self._has_new else ""
+        dialog.border_title, dialog.border_subtitle = self._title, f"Enter chooses · Esc leaves{new}"
         self.query_one(OptionList).can_focus = False
         self._search("")
 
@@ -115,12 +115,15 @@ class Agreement(ModalScreen[bool]):
         self._lines, self._question = lines, question
 
     def compose(self) -> ComposeResult:
-        """The lines, the question and the keys."""
+        """The lines and the question."""
         with Vertical(classes="dialog agreement"):
             with VerticalScroll():
                 yield Static(Text("\n").join(Text.from_ansi(line) for line in self._lines))
             yield Static(Text(harmless(self._question), style="bold"))
-            yield Static("y yes · n no", classes="keys")
+
+    def on_mount(self) -> None:
+        """Name the keys."""
+        self.query_one(".dialog").border_subtitle = "y yes · n no"
 
     def action_answer(self, is_yes: bool) -> None:
         """Answer."""
@@ -138,14 +141,13 @@ class Page(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """The text."""
-        with Vertical(classes="dialog"):
-            with VerticalScroll():
-                yield Static(Text("\n").join(Text.from_ansi(line) for line in self._lines))
-            yield Static("Esc leaves", classes="keys")
+        with Vertical(classes="dialog"), VerticalScroll():
+            yield Static(Text("\n").join(Text.from_ansi(line) for line in self._lines))
 
     def on_mount(self) -> None:
-        """Name it."""
-        self.query_one(".dialog").border_title = self._title
+        """Name it, and the key."""
+        dialog = self.query_one(".dialog")
+        dialog.border_title, dialog.border_subtitle = self._title, "Esc leaves"
         self.query_one(VerticalScroll).focus()
 
     def action_leave(self) -> None:
