@@ -48,7 +48,7 @@ class Failover(msgspec.Struct, frozen=True):
         """
         left = await self.taking_over.all(self.coordinator.active, policy, ask, failed)
         await self._free_wakes(left)
-        return self._noted(left)
+        return left
 
     async def _resume(self, left: Sequence[Left]) -> None:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
@@ -72,7 +72,7 @@ class Failover(msgspec.Struct, frozen=True):
                 await self._free_wakes(left)
                 names = ", ".join(one.session_id for one in left)
                 log.warning("sessions of hosts that died or fell silent were taken over: %s", names)
-                self.group.start_soon(self.resume_apart, self._noted(left), name="sessions of other hosts")
+                self.group.start_soon(self.resume_apart, left, name="sessions of other hosts")
 
     async def _free_wakes(self, left: Sequence[Left]) -> None:
         """Let workers take wakes that the dead owners had taken; else those of later prompts would wait for them."""
@@ -81,10 +81,6 @@ class Failover(msgspec.Struct, frozen=True):
                 await self.wakes.owner_died([one.session_id for one in left])
         except EngineError as error:
             log.warning("the wakes of dead hosts stay until their silence has lasted long enough: %s", error)
-
-    def _noted(self, left: list[Left]) -> list[Left]:
-        self.children.resuming.update(one.session_id for one in left if one.resumes)
-        return left
 
     async def resume_apart(self, left: Sequence[Left]) -> None:
         """Run sessions that were taken over beside other work: what stops one of them is logged, and raises nothing."""

@@ -20,7 +20,7 @@ from turnkeeper.run.children import Children
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.lease_keeper import LeaseKeeper
 from turnkeeper.run.reverts import Reverts
-from turnkeeper.store.engine import EngineError
+from turnkeeper.store.engine import EngineError, LogConflict, StaleFence
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace, stored_place
 
@@ -108,7 +108,14 @@ class TakeOver(msgspec.Struct, frozen=True):
     async def _take(self, session_id: str, resumes: bool, failed: Failed) -> Left:
         # Shielded: one whose turn is still open must not become idle, or it would never be found again.
         with anyio.CancelScope(shield=True):
-            writer = await self.lease_keeper.take(session_id, self._still_left)
+            # Noted first: as soon as the session is taken a wake may run it, or the store may fail before this is done.
+            if resumes:
+                self.children.resuming.add(session_id)
+            try:
+                writer = await self.lease_keeper.take(session_id, self._still_left)
+            except (Refusal, LogConflict, StaleFence):  # It was not taken here.
+                self.children.resuming.discard(session_id)
+                raise
             view = await self.store.journal.view(session_id)
             await writer.leave_turn(view)
             try:
@@ -123,6 +130,8 @@ class TakeOver(msgspec.Struct, frozen=True):
             held = await self.children.held(view)
             action = next_action(view, history, resume=resumes, is_attended=self.is_attended, held=held)
             rests = isinstance(action, Rest) and await writer.release(view.seq)
+            if rests or not resumes:
+                self.children.resuming.discard(session_id)
         return Left(session_id, resumes, rests)
 
     def _still_left(self, view: SessionView) -> tuple[()]:
