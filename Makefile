@@ -3,7 +3,8 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-WORKERS ?= auto
+# Two for each core: tests wait for other processes about as long as they compute.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 OFFICIAL := tests/official
 WEB := tests/web
 
