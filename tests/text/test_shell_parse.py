@@ -327,6 +327,49 @@ def test_no_command_hides_in_braces_or_beside_what_is_empty(command: str) -> Non
 
 @pytest.mark.parametrize(
     "command",
+    [
+        "ls | sort | head\nrm y && ls",
+        "ls | sort | head\nrm y||ls",
+        "ls | sort | head >f\nrm y && ls",
+        "ls | sort | head <<<f\nrm y && ls",
+        "ls | sort | >f head\nrm y && ls",
+        "ls | sort | A=1\nrm y && ls",
+    ],
+)
+def test_a_line_break_behind_a_pipe_ends_its_command(command: str) -> None:
+    asked = command_ask(command)
+    assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
+
+
+def test_lines_behind_a_pipe_are_understood() -> None:
+    assert sources("ls | sort | head -3\nmake && ls\nls | sort | head\nmake||ls") == [
+        *("ls", "sort", "head -3", "make", "ls", "ls", "sort", "head", "make", "ls")
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "{rm,-f,y}",
+        "{r,x}m y",
+        "{,rm} y",
+        "r\\\nm y",
+        "{fd}>f rm y",
+        "true {fd}>f; 'rm' y",
+        "true {fd}>f; /bin/rm y",
+        "true {fd}>f; A=1 rm y",
+        "true {fd}>f; sudo rm y",
+        "true {fd}>f; ls | xargs rm",
+    ],
+)
+def test_no_command_hides_in_a_text_that_is_not_understood(command: str) -> None:
+    asked = command_ask(command)
+    assert asked.computed == (command,)
+    assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
+
+
+@pytest.mark.parametrize(
+    "command",
     ["{,rm} y", "{fd}>f rm y", "nice {fd}<<E rm y\nE", "{ba,}sh -c 'rm y'", "sh {-c,'rm y'" + ",x" * 99 + "}"],
 )
 def test_braces_that_are_not_understood_are_asked_about_as_they_are_written(command: str) -> None:

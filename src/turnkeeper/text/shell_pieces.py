@@ -1,6 +1,7 @@
 """What a simple command is made of, as nodes of the syntax tree: words, redirections, assignments, here-documents."""
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from turnkeeper.text.shell_syntax import NotUnderstood, adjacent, expansions, heredoc_text
@@ -44,6 +45,8 @@ class CommandPieces:
 
     def collect(self, node: "Node") -> None:
         """Take a command apart into words, redirections and what stands beside them."""
+        if node.type == "command":
+            self.require_one_line(node)
         for child in node.children:
             kind = child.type
             if kind in ("file_redirect", "herestring_redirect"):
@@ -68,6 +71,7 @@ class CommandPieces:
     def redirect(self, node: "Node") -> None:
         """Take the target of a redirection. The grammar counts the words behind it to it; bash to the command."""
         self.require_no_name(node)
+        self.require_one_line(node)
         pieces = [child for child in node.children if child.type in WORDS]
         operators = [child.type for child in node.children if child.type not in WORDS | {"file_descriptor"}]
         words = list(adjacent(pieces))
@@ -86,6 +90,12 @@ class CommandPieces:
         self.expanding += pieces
         self.redirects = True
         self.end = max(self.end, node.end_byte)
+
+    def require_one_line(self, node: "Node") -> None:
+        """Refuse a line break between words. It ends a command, also where the grammar overlooks it."""
+        for one, other in pairwise(node.children):
+            if b"\n" in self.source[one.end_byte : other.start_byte].replace(b"\\\n", b""):
+                raise NotUnderstood
 
     def require_no_name(self, node: "Node") -> None:
         """Refuse ``{name}>file``, which sets a variable and is no word, as the grammar takes it."""

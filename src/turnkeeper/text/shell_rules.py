@@ -9,7 +9,7 @@ from turnkeeper.text import shell_parse, wildcard
 from turnkeeper.text.shell_carried import program, runner_words
 from turnkeeper.text.shell_expand import Values
 from turnkeeper.text.shell_paths import ShellPath, named_paths
-from turnkeeper.text.shell_script import CHANGING_DIRECTORY, SimpleCommand
+from turnkeeper.text.shell_script import CHANGING_DIRECTORY, Script, SimpleCommand
 from turnkeeper.text.shell_tables import INTERPRETERS
 from turnkeeper.text.shell_words import Word, literal_word
 
@@ -74,21 +74,15 @@ class CommandAsk(Value):
 def command_ask(command: str, environ: Mapping[str, str] | None = None) -> CommandAsk:
     """What a command must be asked about. ``environ`` is the environment that it will run with.
 
-    Of a command that is not understood, the whole is asked about, and with it every piece that might be a command: a
-    rule that allows its first word must not let the rest through.
+    Of a command that is not understood, the whole is asked about, and with it every piece that might be a command, and
+    what a piece that is understood runs: a rule that allows its first word must not let the rest through.
     """
     script = shell_parse.parse(command)
     whole = command.strip()
     if script is None:
-        pieces = tuple(dict.fromkeys((whole, *shell_parse.fragments(command))))
+        pieces = tuple(dict.fromkeys([whole, *_pieces(command, environ or {})]))
         return CommandAsk(patterns=pieces, always=_literals(pieces), computed=(whole,), computed_writes=(whole,))
-    values = Values(script, environ or {})
-    asked = [
-        form
-        for simple in script.commands
-        if not _is_asked_elsewhere(simple)
-        for form in _forms(_with_input(simple, whole), values.at(simple))
-    ]
+    asked = list(_asked(script, whole, environ or {}))
     named = named_paths(script, environ or {})
     return CommandAsk(
         patterns=tuple(dict.fromkeys(simple.source for simple in asked)),
@@ -97,6 +91,23 @@ def command_ask(command: str, environ: Mapping[str, str] | None = None) -> Comma
         computed=named.computed,
         computed_writes=named.computed_writes,
     )
+
+
+def _asked(script: Script, whole: str, environ: Mapping[str, str]) -> Iterator[SimpleCommand]:
+    """The commands of a script in each form in which a rule may name them."""
+    values = Values(script, environ)
+    for simple in script.commands:
+        if not _is_asked_elsewhere(simple):
+            yield from _forms(_with_input(simple, whole), values.at(simple))
+
+
+def _pieces(command: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """Each piece that might be a command, and the commands in it if it is understood by itself."""
+    for piece in shell_parse.fragments(command):
+        yield piece
+        script = shell_parse.parse(piece)
+        if script is not None:
+            yield from (simple.source for simple in _asked(script, piece, environ))
 
 
 def _with_input(simple: SimpleCommand, whole: str) -> SimpleCommand:

@@ -8,6 +8,7 @@ what bash reads there.
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ def syntax_tree(command: str) -> "tuple[Node, bytes]":
     except UnicodeEncodeError:
         raise NotUnderstood from None
     root = _parser().parse(source).root_node
+    ended = _with_ends(root, source)
+    if ended != source:
+        source, root = ended, _parser().parse(ended).root_node
     if root.has_error:
         raise NotUnderstood
     _check_tokens(root, source)
@@ -104,6 +108,19 @@ def _parser() -> "Parser":
     import tree_sitter_bash
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def _with_ends(root: "Node", source: bytes) -> bytes:
+    """The text with ``;`` for each line break that the grammar overlooks, as behind a pipe if ``&&`` follows."""
+    ended, nodes = bytearray(source), [root]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        for one, other in pairwise(node.children if node.type == "command" else ()):
+            gap = source[one.end_byte : other.start_byte]
+            if b"\n" in gap and not gap.strip(b" \t\n") and one.type != "comment":
+                ended[one.end_byte + gap.index(b"\n")] = ord(";")
+    return bytes(ended)
 
 
 def _check_tokens(root: "Node", source: bytes, *, within: bool = False) -> None:
