@@ -61,6 +61,8 @@ REFUSED, USAGE = 1, 2
         (["session", "show"], USAGE, "requires an argument"),
         (["session", "lst"], USAGE, 'Unknown command "lst". Did you mean "list"'),
         (["sessions"], USAGE, "Unknown command"),
+        (["undo"], USAGE, "there is no command 'undo'; write `turnkeeper session undo`"),
+        (["share", "x", "--yes"], USAGE, "write `turnkeeper session share`"),
         (["session", "lst"], USAGE, "move, ... Try --help."),
         (["session", "list", "--frobnicate"], USAGE, "Unknown option"),
         (["session", "list", "--limit", "many"], USAGE, "many"),

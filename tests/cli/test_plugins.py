@@ -57,6 +57,7 @@ def test_the_list_says_what_became_of_each_plugin(shop: Shop) -> None:
 def test_a_new_plugin_passes_its_own_test_and_is_not_overwritten(shop: Shop) -> None:
     run = shop.process("plugin", "new", "louder", "--json")
     assert json.loads(run.stdout) == {"name": "louder", "files": ["louder/louder.py", "louder/test_louder.py"]}
+    assert ".turnkeeper/plugins" in shop.process("plugin", "new", "softer").stdout
     command = [sys.executable, "louder/test_louder.py"]
     done = subprocess.run(
         command, cwd=shop.project, env=shop.environ(), capture_output=True, text=True, check=False, timeout=DEADLINE_S

@@ -77,6 +77,7 @@ def test_continue_without_a_session_says_what_to_do(shop: Shop) -> None:
     refused = shop.run("-c", "read tides.py")
     assert (refused.code, refused.out) == (1, "")
     assert "leave out --continue" in refused.err
+    assert "or name one of another directory with --session" in refused.err
 
 
 def test_a_session_is_named_as_everywhere_and_a_fork_leaves_it_alone(shop: Shop) -> None:

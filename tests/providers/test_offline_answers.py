@@ -9,6 +9,7 @@ from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
+    Media,
     ModelMessage,
     ModelRequest,
     Result,
@@ -331,3 +332,12 @@ ATTACHED = 'The read tool was called for the user with this input: {"filePath":"
 )
 def test_the_words_of_the_user_are_found_beside_files_and_inside_quotation_marks(texts: tuple[str, ...]) -> None:
     assert calls(respond(asked(user(*texts)))) == [("read", {"filePath": "a.txt"})]
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["image first", "image last"])
+def test_the_words_of_the_user_are_found_beside_an_image(is_first: bool) -> None:
+    image, words = (Text(text=ATTACHED), Media(mime="image/png", data="")), (Text(text="read a.txt"),)
+    turn = UserTurn(content=image + words if is_first else words + image)
+    assert calls(respond(asked(turn))) == [("read", {"filePath": "a.txt"})]
+    titled = respond(asked(turn, system=("You give a title.",), tools=()))
+    assert text(titled) == "Read a.txt"

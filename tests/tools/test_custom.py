@@ -151,9 +151,15 @@ def odd(word: Path | int | str | bytes) -> str:
     return ""
 
 
+def unknown(word: "Nowhere") -> str:  # type: ignore[name-defined] # noqa: F821
+    """Has a type that is not there."""
+    return ""
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
+        (unknown, "of the tool 'unknown' cannot be described: name 'Nowhere' is not defined"),
         (nameless, "must be one that has a name"),
         (untyped, "needs a type"),
         (mute, "has no docstring"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from cyclopts import App, Group, Parameter
 
-from turnkeeper.cli.failures import OK
+from turnkeeper.cli.failures import OK, UsageError
 from turnkeeper.cli.local_help import LOCAL_HELP
 from turnkeeper.cli.options import Options
 
@@ -66,8 +66,13 @@ def start(
 
 
 def _with_command(words: tuple[str, ...], options: Options) -> tuple[str, ...]:
-    """The words with their command. Without one it is a chat: with its options, or on a terminal; otherwise help."""
+    """The words with their command. Without one it is a chat: with its options, or on a terminal; otherwise help.
+
+    Raises UsageError for a command of sessions without `session`.
+    """
     if words:
+        if words[0] in SESSION and words[0] not in app:
+            raise UsageError(f"there is no command {words[0]!r}; write `turnkeeper session {words[0]}`")
         is_option = words[0].startswith("-") and words[0] not in ("--", *app.help_flags)
         return ("chat", *words) if is_option else words
     return ("chat",) if sys.stdin.isatty() and sys.stdout.isatty() and not options.json else ()

@@ -155,7 +155,8 @@ async def new(
     except OSError as error:
         raise UsageError(f"{str(error.filename)!r} cannot be written: {error.strerror}") from error
     value = {"name": name, "files": [str(file) for file in files]}
-    answer(options, value, lambda screen: "\n".join(f"wrote {screen.path(str(file))}" for file in files))
+    use = f"To use it, copy {name}.py into .turnkeeper/plugins of a project."
+    answer(options, value, lambda screen: "\n".join([*(f"wrote {screen.path(str(file))}" for file in files), use]))
 
 
 def _table(screen: Screen, found: "Sequence[PluginStatus]") -> str:

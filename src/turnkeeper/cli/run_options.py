@@ -70,7 +70,10 @@ class SessionOptions:
         elif self.continue_:
             page = await tk.list(directory=directory, limit=1)
             if not page.items:
-                raise NotFound(f"no session works in {str(directory)!r} yet; leave out --continue to begin one")
+                raise NotFound(
+                    f"no session works in {str(directory)!r} yet; leave out --continue to begin one, or name one of "
+                    "another directory with --session; `turnkeeper session list --all` shows them"
+                )
             found = page.items[0]
         else:
             return None

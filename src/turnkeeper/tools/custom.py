@@ -193,7 +193,10 @@ class _Signature(NamedTuple):
 
 
 def _signature(function: Function, name: str) -> _Signature:
-    hints = get_type_hints(function, include_extras=True)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise Invalid(f"the parameters of the tool {name!r} cannot be described: {error}; import the type") from error
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     context: str | None = None
     for parameter in inspect.signature(function).parameters.values():

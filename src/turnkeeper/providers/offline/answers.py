@@ -5,6 +5,7 @@ It makes real tool calls for plain requests (``words``), one step a turn, and th
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, assert_never
 
 from turnkeeper.model.request import (
@@ -122,11 +123,14 @@ def _prompts(messages: Sequence[ModelMessage]) -> Iterator[UserTurn]:
 
 def _words_of(message: UserTurn) -> str:
     """The user's text, without attached files and their announcements."""
-    texts = [part.text.strip() for part in message.content if isinstance(part, Text) and part.text.strip()]
+    # An image keeps its place, as None: what follows it is not the content of the file that was announced before it.
+    every = [part.text.strip() if isinstance(part, Text) else None for part in message.content]
+    every = [text for text in every if text != ""]
+    texts = [text for text in every if text]
     own = [
         text
-        for before, text in zip(("", *texts), texts, strict=False)
-        if not _ATTACHED.match(text) and not _ATTACHED.match(before)
+        for before, text in pairwise((None, *every))
+        if text and not _ATTACHED.match(text) and not _ATTACHED.match(before or "")
     ]
     words = (own or texts or [""])[0]
     # opencode's command line encloses its message in quotation marks.

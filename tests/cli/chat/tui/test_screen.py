@@ -177,6 +177,24 @@ async def test_sessions_are_found_by_what_was_said(shop: Shop) -> None:
         await seen.until(lambda: seen.texts("prompt") == ["read tides.py"])
 
 
+async def test_enter_chooses_what_was_typed_also_before_the_list_has_followed(shop: Shop) -> None:
+    await anyio.to_thread.run_sync(shop.run, "read tides.py")
+    await anyio.to_thread.run_sync(shop.run, "read README.md")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        async with driven(shop) as seen:
+            await seen.pilot.press("f2")
+            await seen.until(lambda: isinstance(seen.app.screen, Picker))
+            listed = seen.app.screen.query_one(OptionList)
+            await seen.until(lambda: listed.option_count == 2)
+            for key in ("t", "i", "d", "e", "s", "enter"):  # As fast as a paste: nothing else runs in between.
+                seen.app.post_message(Key(key, key if len(key) == 1 else None))
+            await seen.until(lambda: not isinstance(seen.app.screen, Picker))
+            await seen.until(lambda: seen.desk.session is not None and seen.desk.session.title == "Read tides.py")
+        gc.collect()
+    assert [str(one.message) for one in found if "never awaited" in str(one.message)] == []
+
+
 async def test_an_undo_that_is_not_agreed_to_changes_nothing(shop: Shop) -> None:
     async with driven(shop) as seen:
         await seen.says("replace `100` with `60` in tides.py")

@@ -1,6 +1,7 @@
 """Dialogs over a session: choose from a list, agree to something, read a text, press one more key."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import ClassVar, Final, NamedTuple
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import WorkType
 
 from turnkeeper.cli.screen import harmless, one_line
 
@@ -44,6 +46,7 @@ class Picker(ModalScreen[str | None]):
         super().__init__()
         self._title, self._find, self._has_new = title, find, has_new
         self._choices: list[Choice] = []
+        self._searched = ""
 
     def compose(self) -> ComposeResult:
         """A line to type in, and the list."""
@@ -63,8 +66,10 @@ class Picker(ModalScreen[str | None]):
         """Search again."""
         self._search(event.value)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose what is marked."""
+        if event.value != self._searched:  # Typed faster than searched: the list is still that of fewer words.
+            await self._show(event.value)
         place = self.query_one(OptionList).highlighted
         if place is not None and place < len(self._choices):
             self.dismiss(self._choices[place].value)
@@ -89,10 +94,12 @@ class Picker(ModalScreen[str | None]):
             listed.highlighted = min(max((listed.highlighted or 0) + by, 0), len(self._choices) - 1)
 
     def _search(self, words: str) -> None:
-        self.run_worker(self._show(words), exclusive=True)
+        # Not a coroutine: one that is replaced before it begins is never awaited, which Python complains about.
+        work: WorkType[None] = partial(self._show, words)
+        self.run_worker(work, exclusive=True)
 
     async def _show(self, words: str) -> None:
-        self._choices = list(await self._find(words))
+        self._choices, self._searched = list(await self._find(words)), words
         listed = self.query_one(OptionList)
         listed.clear_options()
         listed.add_options([Option(_line(one)) for one in self._choices])
