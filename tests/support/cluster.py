@@ -274,14 +274,17 @@ class Host:
         leases = Leases(link, owner, MANY_HOSTS, pace)
 
         async def run(session_id: str, resume: bool) -> str:
-            """As the runtime does: what a session was taken over for is not forgotten while the store is away."""
-            resume = await children.resumes(session_id, resume)
+            """As the runtime does: what a session was taken over for is not forgotten when the store stops its run."""
+            resume = resume or session_id in children.resuming
             try:
-                return await drain.run(session_id, resume)
-            except StoreUnavailable:
-                if resume and not releases.is_owned(session_id):
+                return await drain.run(session_id, await children.resumes(session_id, resume))
+            except BaseException as error:
+                if resume and is_cut_off(session_id, error) and not releases.is_owned(session_id):
                     children.resuming.add(session_id)
                 raise
+
+        def is_cut_off(session_id: str, error: BaseException) -> bool:
+            return isinstance(error, StoreUnavailable) or lease_keeper.is_cutting_off(session_id)
 
         coordinator = Coordinator(group, run)
         lease_keeper = LeaseKeeper(store, leases, group, stop=coordinator.interrupt, wake=coordinator.wake)
@@ -309,7 +312,7 @@ class Host:
             reverts,
             children,
             taking_over,
-            lambda session_id, error: isinstance(error, StoreUnavailable) or lease_keeper.is_cutting_off(session_id),
+            is_cut_off,
         )
         self.coordinator = coordinator
         families = Families(store, coordinator, releases, children, cast("Jobs", None), lease_keeper.owner, set())

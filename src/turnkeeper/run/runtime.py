@@ -216,11 +216,12 @@ class Runtime:
         resume = resume or session_id in self.children.resuming
         try:
             return await self._run_and_report(session_id, resume)
-        except StoreUnavailable as error:
-            if session_id not in self._interrupted and not isinstance(error, StoreDamaged):
+        except BaseException as error:
+            if resume and self._is_cut_off(session_id, error) and not self._releases.is_owned(session_id):
+                self.children.resuming.add(session_id)  # Else the turn that was asked for has begun.
+            is_away = isinstance(error, StoreUnavailable) and not isinstance(error, StoreDamaged)
+            if is_away and session_id not in self._interrupted:
                 self._releases.take_later(session_id)
-                if resume and not self._releases.is_owned(session_id):  # Else the turn that was asked for has begun.
-                    self.children.resuming.add(session_id)
             raise
 
     async def _run_and_report(self, session_id: str, resume: bool) -> str:
