@@ -59,6 +59,17 @@ def test_an_answered_question_shows_what_was_chosen(tab: Tab, served: Served, pr
     assert tab.run("document.querySelector('.call-subject').innerText") == "Which table?"
 
 
+def test_a_screen_reader_is_told_that_a_session_rests_also_soon_after_it_ran(
+    tab: Tab, served: Served, project: Path
+) -> None:
+    made = session(served, project)
+    tab.go(f"{served.url}/s/{made}")
+    prompt(tab, "[[bash true]] [[text Gone.]]")
+    tab.until("document.querySelector('.sr [role=status]').innerText === 'The session runs.'")
+    tab.click(".ask button", "Allow once")
+    tab.until("document.querySelector('.sr [role=status]').innerText === 'The session rests.'")
+
+
 def test_what_could_not_be_reached_is_read_again_when_it_can(tab: Tab, served: Served, project: Path) -> None:
     made = session(served, project)
     ask(served, made, "[[text Said.]]")

@@ -299,18 +299,22 @@ function OutlineList({ rows, show }) {
     <ol>${prompts.slice(-size).map((row) => html`<li key=${row.id}><button class=${`outline-${row.error ? "error" : row.role}`} onClick=${() => show(row.id)}><span class="dim">${time(row.time)}</span> ${row.error ? `× ${FAILED[row.error] ?? "failed"}` : row.role === "summary" ? "◇ summary" : spelt(row.title ?? "") || "prompt"}</button></li>`)}</ol>`;
 }
 
-/** Says in words, and seldom, what others see. */
+const SAID = { idle: "The session rests.", retry: "The request failed and is tried again.", busy: "The session runs." };
+const QUIET_MS = 5000; // So long after a status was said, the next one waits.
+
+/** Says in words, and seldom, what others see. The newest status is always said. */
 function Announcer({ live, connection }) {
   const [said, say] = useState("");
-  const before = useRef({ status: live.state.status.type, at: 0 });
+  const last = useRef({ status: live.state.status.type, at: 0 });
   const status = live.state.status.type;
   const asks = live.state.permissions.length + live.state.questions.length;
   useEffect(() => {
-    if (before.current.status !== status && Date.now() - before.current.at > 5000) {
-      say(status === "idle" ? "The session rests." : status === "retry" ? "The request failed and is tried again." : "The session runs.");
-      before.current.at = Date.now();
-    }
-    before.current.status = status;
+    if (last.current.status === status) return undefined;
+    const timer = setTimeout(() => {
+      say(SAID[status] ?? SAID.busy);
+      last.current = { status, at: Date.now() };
+    }, Math.max(0, last.current.at + QUIET_MS - Date.now()));
+    return () => clearTimeout(timer);
   }, [status]);
   useStore(connection);
   return html`<div class="sr"><div role="status">${connection.state === "waiting" ? "The connection is lost." : said}</div><div role="alert">${asks ? `${plural(asks, "request")} ${asks === 1 ? "waits" : "wait"} for you.` : ""}</div></div>`;
