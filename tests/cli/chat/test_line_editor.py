@@ -1,13 +1,17 @@
-"""The line editor, with keys from a pipe and a screen that shows nothing."""
+"""The line editor, with keys from a pipe or a terminal and a screen that shows nothing."""
 
 import asyncio
+import io
+import os
+import pty
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stdout
 from pathlib import Path
 
 import anyio
 import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output import DummyOutput
 
 from turnkeeper.cli.chat.completion import Candidate, Known, candidates
@@ -132,3 +136,29 @@ async def test_bytes_that_are_not_text_become_question_marks(tmp_path: Path) -> 
 async def test_an_empty_prompt_is_never_sent(tmp_path: Path, key: str) -> None:
     async with sitting(tmp_path) as at:
         assert await at.types(f"{key} {key}{CTRL_C}") == ("hint", "")
+
+
+class Pressed(io.StringIO):
+    """An output during which a key is pressed."""
+
+    def __init__(self, terminal: int, key: str) -> None:
+        super().__init__()
+        self._terminal, self._key = terminal, key
+
+    def write(self, text: str) -> int:
+        os.write(self._terminal, self._key.encode())
+        return super().write(text)
+
+
+async def test_ctrl_d_while_an_answer_is_printed_is_heard(tmp_path: Path) -> None:
+    ours, its = pty.openpty()
+    with open(its, encoding="utf-8") as terminal, redirect_stdout(Pressed(ours, CTRL_D)) as printed:
+        desk, history = Desk(), TypedLines(tmp_path / "typed.jsonl")
+        editor = LineEditor(history, input=Vt100Input(terminal), output=DummyOutput())
+        async with anyio.create_task_group() as group:
+            group.start_soon(editor.run, desk)
+            editor.display(thinking=False).note("an answer")
+            assert await desk.next() == ("leave", "")
+            editor.close()
+    os.close(ours)
+    assert "an answer" in printed.getvalue()

@@ -165,8 +165,10 @@ class LineEditor:
         while True:
             await self._written.wait()
             self._written = anyio.Event()
-            async with self.alone():
-                pass  # What was written is printed before anything else.
+            async with self._lock, in_terminal():
+                # `in_terminal` is made for programs that read lines, where the terminal itself would take Ctrl-D.
+                with self._app.input.raw_mode():
+                    self._above.release()
 
     def _redraw(self) -> None:
         self._app.invalidate()
