@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,10 @@ pytest.register_assert_rewrite("turnkeeper.testing.engine_contract")
 
 # Tests write the configuration of their projects themselves; those about trust say so.
 os.environ["TURNKEEPER_TRUST"] = "1"
+
+# A shell ignores Ctrl-C for what it starts in the background, and the commands that tests interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SOAK_TIMEOUT_S = 3600
 
