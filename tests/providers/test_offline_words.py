@@ -43,6 +43,8 @@ FILES = ("glob", {"pattern": "**/*"})
         ("read Makefile", [[read("Makefile")]]),
         ("read a.py and b.py", [[read("a.py"), read("b.py")]]),
         ("read a.py, b.py, and c.py", [[read("a.py"), read("b.py"), read("c.py")]]),
+        ("read @src/a.py and @b.py", [[read("src/a.py"), read("b.py")]]),
+        ("change 1 to 2 in @n.txt", [[read("n.txt")], [edit("n.txt", "1", "2")]]),
         ("read my mind", []),
         ("write notes.txt: hello", [[write("notes.txt", "hello\n")]]),
         ("write notes.txt: two\nlines\n", [[write("notes.txt", "two\nlines\n")]]),

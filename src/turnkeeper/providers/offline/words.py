@@ -161,14 +161,15 @@ def _list(words: Mapping[str, str]) -> Step:
 
 
 def _read(words: Mapping[str, str]) -> Step:
-    names = [name for name in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", words["files"].strip().rstrip("?.!")) if name]
+    listed = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", words["files"].strip().rstrip("?.!"))
+    names = [_path(name) for name in listed if name]
     if not all(_is_path(name) for name in names):
         return ()
     return tuple(Task(tool="read", arguments={"filePath": name}, saying=f"Reading `{name}`") for name in names)
 
 
 def _write(words: Mapping[str, str]) -> Step:
-    path, content = words["path"].strip(), words["content"]
+    path, content = _path(words["path"].strip()), words["content"]
     if not path or " " in path:
         return ()
     content = content if content.endswith("\n") or not content else f"{content}\n"
@@ -176,7 +177,7 @@ def _write(words: Mapping[str, str]) -> Step:
 
 
 def _replace(words: Mapping[str, str]) -> Step:
-    path, everywhere = words["path"].strip().rstrip(".!"), bool(words["every"])
+    path, everywhere = _path(words["path"].strip().rstrip(".!")), bool(words["every"])
     arguments: dict[str, Json] = {"filePath": path, "oldString": words["old"], "newString": words["new"]}
     if everywhere:
         arguments["replaceAll"] = True
@@ -216,6 +217,11 @@ def _plan(words: Mapping[str, str]) -> Step:
         for number, item in enumerate(items)
     ]
     return (Task(tool="todowrite", arguments={"todos": todos}, saying="Writing the plan down"),)
+
+
+def _path(name: str) -> str:
+    """The path of a file that may be mentioned after ``@``."""
+    return name.removeprefix("@")
 
 
 def _is_path(name: str) -> bool:
