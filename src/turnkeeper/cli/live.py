@@ -163,11 +163,13 @@ class Live:
                 feed.resume(open_turn)
             remote = await self._remote_requests(tk, beside, runs_elsewhere=runs_elsewhere)
             with self._signals() if stop is None else nullcontext(stop) as pressed:
-                beside.start_soon(self._stop, tk, pressed, insists, beside)
+                beside.start_soon(self._stop, tk, pressed, insists, remote, beside)
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._pump, feed, notifications, remote, told)
                     if not pressed.is_set():
                         outcome = await work()
+                    if remote is not None and store is None:
+                        await remote.wait_answered()
                     if store is not None and outcome is not None and outcome.kind == "rested" and not outcome.is_busy:
                         outcome = await _with_background(store, self._session_id, outcome)
                     notifications.close()
@@ -245,13 +247,20 @@ class Live:
             yield pressed
 
     async def _stop(
-        self, tk: "Turnkeeper | Client", pressed: asyncio.Event, insists: Callable[[], bool], beside: TaskGroup
+        self,
+        tk: "Turnkeeper | Client",
+        pressed: asyncio.Event,
+        insists: Callable[[], bool],
+        remote: RemoteRequests | None,
+        beside: TaskGroup,
     ) -> None:
         await pressed.wait()
         self.is_stopped = True
         self.display.notice("■ stopping; Ctrl-C again quits at once" if self._is_single else "■ stopping")
         try:
             is_stopped = await tk.stop(self._session_id)
+            if remote is not None:
+                remote.withdraw()
             pause_s = INSIST_S
             while local_store(tk) is None:
                 # The prompt may still be on its way to the server. What was sent cannot be called back, and the answer

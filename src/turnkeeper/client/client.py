@@ -283,10 +283,11 @@ class Client(Records):
     ) -> None:
         """Reply to a permission request. A message with a rejection is advice for the model, which then continues.
 
-        ``absence`` says why a rejection is not the user's own, which the model is told.
+        ``absence`` says why a rejection is not the user's own, which the model is told. The first reply holds, so it is
+        retried after a connection error; NotFound may then mean that it had arrived.
         """
         body = body_of(reply=answer, message=message, absence=absence)
-        await self._connection.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body)
+        await self._connection.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body, again=True)
 
     async def questions(self, *, directory: str | Path | None = None) -> tuple[QuestionRequest, ...]:
         """Questions of models that wait for an answer in a directory."""
@@ -297,13 +298,14 @@ class Client(Records):
     ) -> None:
         """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them.
 
-        ``absence`` says why a dismissal is not the user's own, which the model is told.
+        ``absence`` says why a dismissal is not the user's own, which the model is told. Retried as ``reply`` is.
         """
+        path = f"/question/{quoted(request_id)}"
         if given is None:
             query = {"absence": absence} if absence is not None else None
-            await self._connection.call("POST", f"/question/{quoted(request_id)}/reject", bool, query=query)
+            await self._connection.call("POST", f"{path}/reject", bool, query=query, again=True)
         else:
-            await self._connection.call("POST", f"/question/{quoted(request_id)}/reply", bool, body={"answers": given})
+            await self._connection.call("POST", f"{path}/reply", bool, body={"answers": given}, again=True)
 
     async def approvals(self) -> tuple[SavedApproval, ...]:
         """What was allowed for good, in every project."""

@@ -70,3 +70,65 @@ def test_a_prompt_to_a_server_that_is_gone_says_so_at_once_and_is_sent_when_one_
                 at.hides("trying again")
                 at.presses("C-d")
                 at.shows("exit code 0")
+
+
+def left_and_ran_once(shop: Shop, at: Pane) -> None:
+    """The end of the tests below: the answer is whole, and the command ran once."""
+    at.shows("printed nothing", "2 turns", IDLE)
+    at.hides(r"running \d|trying again|Nothing to do")
+    at.presses("C-d")
+    at.shows("exit code 0")
+    assert (shop.project / "runs").read_text() == "ran\n"
+
+
+@pytest.mark.parametrize("plain", ["1", ""], ids=["lines", "full screen"])
+def test_a_permission_given_while_the_server_is_gone_reaches_the_next_one(shop: Shop, opens: Opens, plain: str) -> None:
+    shop.configure(permission={"bash": "ask"})
+    with ExitStack() as first:
+        url = first.enter_context(serving(shop))
+        with opens("chat", "--server", url, TURNKEEPER_PLAIN=plain) as at:
+            at.shows("new session")
+            says(at, "run `echo ran >> runs`")
+            at.shows(r"\? Run a command\?", "y (= )?once")
+            first.close()
+            says(at, "y")
+            at.shows("the server does not answer; trying again")
+            with serving(shop, int(url.rsplit(":", 1)[1])):
+                left_and_ran_once(shop, at)
+
+
+def test_a_request_stays_on_the_screen_when_the_server_is_started_again(shop: Shop, opens: Opens) -> None:
+    shop.configure(permission={"bash": "ask"})
+    with ExitStack() as first:
+        url = first.enter_context(serving(shop))
+        with opens("chat", "--server", url, TURNKEEPER_PLAIN="") as at:
+            at.shows("new session")
+            says(at, "run `echo ran >> runs`")
+            at.shows("y once")
+            first.close()
+            at.shows("the server does not answer; trying again")
+            with serving(shop, int(url.rsplit(":", 1)[1])):
+                at.hides("trying again")
+                at.shows("y once")
+                at.presses("y")
+                left_and_ran_once(shop, at)
+
+
+def test_ctrl_c_withdraws_a_request_of_a_server_that_was_started_again(shop: Shop, opens: Opens) -> None:
+    shop.configure(permission={"bash": "ask"})
+    with ExitStack() as first:
+        url = first.enter_context(serving(shop))
+        with opens("chat", "--server", url, TURNKEEPER_PLAIN="") as at:
+            at.shows("new session")
+            says(at, "run `echo ran >> runs`")
+            at.shows("y once")
+            first.close()
+            at.shows("the server does not answer; trying again")
+            with serving(shop, int(url.rsplit(":", 1)[1])):
+                at.hides("trying again")
+                at.presses("C-c")
+                at.shows(IDLE)
+                at.hides("y once|trying again")
+                at.presses("C-d")
+                at.shows("exit code 0")
+    assert not (shop.project / "runs").exists()
