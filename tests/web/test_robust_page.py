@@ -86,7 +86,8 @@ def test_a_long_escape_sequence_without_an_end_does_not_freeze_the_page(tab: Tab
     assert tab.run(f"import('/web/ansi.js').then(ansi => ansi.pieces({output}).at(-1).text)") == "end"
 
 
-def test_older_rows_that_come_in_are_not_counted_as_new(tab: Tab, served: Served) -> None:
+def feed_of_rows(tab: Tab, served: Served, first: int, end: int) -> None:
+    """A page with nothing but a feed of these rows; ``show`` replaces them."""
     tab.go(served.url)
     tab.run(
         "Promise.all([import('/web/html.js'), import('/web/feed.js')]).then(([{html, render}, {Feed}]) => {"
@@ -95,9 +96,13 @@ def test_older_rows_that_come_in_are_not_counted_as_new(tab: Tab, served: Served
         " const box = document.body; box.replaceChildren();"
         " window.show = (first, end) => render(html`<div style=${{height: '100px', display: 'grid'}}>"
         "<${Feed} rows=${rows(first, end)} row=${row} guess=${() => 50} handle=${(feed) => { window.feed = feed; }} />"
-        "</div>`, box); show(900, 1000); })"
+        f"</div>`, box); show({first}, {end}); }})"
     )
     tab.until("window.feed?.box.scrollHeight > window.feed?.box.clientHeight")
+
+
+def test_older_rows_that_come_in_are_not_counted_as_new(tab: Tab, served: Served) -> None:
+    feed_of_rows(tab, served, 900, 1000)
     tab.run("window.feed.leave()")
     tab.until("document.querySelector('.pill')?.innerText === 'To the end ↓'")
     tab.run("show(0, 1000)")
@@ -105,6 +110,18 @@ def test_older_rows_that_come_in_are_not_counted_as_new(tab: Tab, served: Served
     assert tab.run("document.querySelector('.pill').innerText") == "To the end ↓"
     tab.run("show(0, 1002)")
     tab.until("document.querySelector('.pill').innerText === '2 new below ↓'")
+
+
+def test_after_a_jump_the_rows_on_the_screen_stay_when_others_are_replaced(tab: Tab, served: Served) -> None:
+    feed_of_rows(tab, served, 0, 1000)
+    tab.run("window.feed.leave()")
+    for top in (10_000, 0):
+        tab.run(f"window.feed.box.scrollTop = {top}")
+        tab.until(f"window.feed.lastTop === {top} && document.body.innerText.includes('row-{top // 50}')")
+    tab.run("show(0, 500)")
+    tab.until("window.feed.props.rows.length === 500")
+    tab.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert "row-0\n" in tab.text()
 
 
 def test_prompts_that_the_outline_leaves_out_are_shown_on_request(long: tuple[Served, str], tab: Tab) -> None:

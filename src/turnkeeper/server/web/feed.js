@@ -132,16 +132,14 @@ export class Feed extends Component {
     if (next.first !== this.state.first || next.last !== this.state.last) this.setState(next);
   }
 
-  /** Remember which row is at the top of the screen, and where. */
+  /** Remember which row is at the top of the screen, and where. None is there right after a jump: then `settle` does it. */
   setAnchor() {
-    const top = this.box.scrollTop;
-    for (const row of this.props.rows.slice(this.state.first, this.state.last + 1)) {
-      const element = this.elements.get(row.id);
-      if (element && element.offsetTop + element.offsetHeight > top) {
-        this.anchor = { id: row.id, offset: element.offsetTop - top };
-        return;
-      }
-    }
+    const { box } = this;
+    const shown = this.props.rows.slice(this.state.first, this.state.last + 1).find(({ id }) => {
+      const element = this.elements.get(id);
+      return element && element.offsetTop + element.offsetHeight > box.scrollTop && element.offsetTop < box.scrollTop + box.clientHeight;
+    });
+    this.anchor = shown ? { id: shown.id, offset: this.elements.get(shown.id).offsetTop - box.scrollTop } : null;
   }
 
   measure() {
@@ -168,6 +166,7 @@ export class Feed extends Component {
       box.scrollTop = top;
       this.isMoving = box.scrollTop !== before;
     }
+    if (!this.isFollowing && !this.anchor) this.setAnchor();
     this.lastTop = box.scrollTop;
     this.props.need?.(this.state.first, Math.max(this.state.last, 0));
     const elements = box.firstElementChild;
