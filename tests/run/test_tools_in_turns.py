@@ -176,6 +176,16 @@ async def test_formatters_and_language_servers_come_from_the_configuration(
     assert (project / "a.x").read_text() == "BAD\n"
 
 
+async def test_a_language_server_is_told_of_a_file_when_it_is_read(project: Path, environ: dict[str, str]) -> None:
+    record = project / "record"
+    server = [sys.executable, str(SERVER), "publish", str(record)]
+    configure(project, lsp={"mine": {"command": server, "extensions": [".x"]}})
+    (project / "a.x").write_text("one\n")
+    # The errors of the second file come after what was said of the first.
+    await call(project, environ, ("read", {"filePath": "a.x"}), ("write", {"filePath": "b.x", "content": "BAD\n"}))
+    assert record.read_text().split().count("textDocument/didOpen") == 2
+
+
 async def test_custom_tools_come_from_the_directories_of_settings(project: Path, environ: dict[str, str]) -> None:
     text = (
         'from turnkeeper import tool\n\n@tool\ndef {name}() -> str:\n    """Says its place."""\n    return "{said}"\n'

@@ -14,6 +14,7 @@ from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.config import LspConfig
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.workspace.after_edit import Confine, Diagnostic
+from turnkeeper.workspace.language_server import OPEN_MAX
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.lsp_commands import BUILT_IN, ServerCommand, configured
 
@@ -75,6 +76,47 @@ async def test_a_server_is_shared_only_by_sessions_that_are_refused_the_same(tmp
     assert record.read_text().split().count("initialize") == 2
 
 
+async def test_what_was_read_need_not_be_told_at_the_edit(tmp_path: Path) -> None:
+    path, record = tmp_path / "a.x", tmp_path / "record"
+    server = [command("publish", str(record))]
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
+        for text in ("BAD 1\n", "BAD 2\n", "BAD 2\n"):
+            await servers.prepare(server, tmp_path, ENVIRON, path, text, unconfined)
+        # Without a text from before: only what was read tells which errors are new.
+        assert await errors(servers, "publish", path, None, "BAD 2\nBAD 3\n", str(record)) == [(2, 1, "BAD 3 is bad")]
+        group.cancel_scope.cancel()
+    assert (_heard(record, "textDocument/didOpen"), _heard(record, "textDocument/didChange")) == (1, 2)
+
+
+async def test_a_server_that_said_nothing_of_what_was_read_is_not_asked_at_the_edit(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    server = [command("silent", str(record))]
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=0.2, start_s=60)
+        await servers.prepare(server, tmp_path, ENVIRON, tmp_path / "a.x", "fine", unconfined)
+        with anyio.fail_after(60):
+            while not _heard(record, "textDocument/didOpen"):
+                await anyio.sleep(0.01)
+            for number in range(3):
+                assert await errors(servers, "silent", tmp_path / f"{number}.x", None, "BAD", str(record)) == []
+        group.cancel_scope.cancel()
+    assert _heard(record, "textDocument/didOpen", "textDocument/didChange") <= 2
+
+
+async def test_a_server_keeps_a_bounded_number_of_files_open(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60, start_s=60)
+        for number in range(OPEN_MAX + 2):
+            path = tmp_path / f"{number}.x"
+            await servers.prepare([command("publish", str(record))], tmp_path, ENVIRON, path, "BAD 1", unconfined)
+        told = await errors(servers, "publish", tmp_path / "0.x", "BAD 1", "BAD 1\nBAD 2", str(record))
+        assert told == [(2, 1, "BAD 2 is bad")]
+        group.cancel_scope.cancel()
+    assert _heard(record, "textDocument/didClose") == 3
+
+
 def _heard(record: Path, *methods: str) -> int:
     """How often a server was asked. Read after its end: a slow one hears late what it was sent long ago."""
     return sum(line in methods for line in record.read_text().split()) if record.exists() else 0
@@ -95,9 +137,9 @@ async def test_a_server_that_owes_an_answer_is_asked_nothing_more(manner: str, t
     record = tmp_path / "record"
     async with anyio.create_task_group() as group:
         servers = LanguageServers(group, timeout_s=0.2, start_s=60)
-        for _ in range(3):
+        for number in range(3):
             if manner == "silent":
-                assert await errors(servers, manner, tmp_path / "a.x", None, "BAD", str(record)) == []
+                assert await errors(servers, manner, tmp_path / "a.x", None, f"BAD {number}", str(record)) == []
             assert await found(servers, manner, tmp_path / "a.x", "DEF run\n", str(record)) == []
         group.cancel_scope.cancel()
     assert _heard(record, "textDocument/didOpen", "textDocument/didChange") <= 1
@@ -160,6 +202,18 @@ async def test_the_model_is_shown_new_errors_after_an_edit(tmp_path: Path) -> No
     assert lines[3:5] == [f'<diagnostics file="{tmp_path / "a.x"}">', "ERROR [1:1] wrong 1"]
     assert (len(lines), lines[-1]) == (25, "</diagnostics>")
     assert output.metadata["diagnostics"] == {str(tmp_path / "a.x"): [{"n": n} for n in range(1, 21)]}
+
+
+async def test_what_the_model_reads_is_told_to_the_language_server(tmp_path: Path) -> None:
+    read = []
+
+    async def prepare(path: Path, confine: Confine) -> None:
+        read.append(path.name)
+
+    (tmp_path / "a.x").write_text("one\n")
+    desk = Desk(tmp_path, tmp_path, services=ToolServices(prepare=prepare))
+    await desk.run("read", filePath="a.x")
+    assert read == ["a.x"]
 
 
 def test_servers_are_used_only_where_they_are_configured_and_installed(tmp_path: Path) -> None:

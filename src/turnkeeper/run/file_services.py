@@ -43,6 +43,12 @@ class FileServices(msgspec.Struct, frozen=True):
         commands = lsp_commands.configured(config.lsp, environ)
         formatters = Formatters(configured_formatters(config.formatter, environ), place.directory, environ)
 
+        async def prepare(path: Path, confine: Confine) -> None:
+            if any(command.serves(path) for command in commands):
+                lasting, text = partial(self._lasting, root, confine), await to_thread.run_sync(symbols.source, path)
+                if text is not None:
+                    await self.servers.prepare(commands, root, environ, path, text, lasting)
+
         async def diagnose(path: Path, before: str | None, after: str, confine: Confine) -> tuple[Diagnostic, ...]:
             lasting = partial(self._lasting, root, confine)
             return await self.servers.diagnose(commands, root, environ, path, before, after, lasting)
@@ -55,6 +61,7 @@ class FileServices(msgspec.Struct, frozen=True):
         return ToolServices(
             reads=reads,
             format=formatters.format,
+            prepare=prepare,
             diagnose=diagnose,
             symbols=find_symbols,
             fetches_private=config.webfetch.private is True,

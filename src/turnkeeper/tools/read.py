@@ -62,6 +62,7 @@ async def execute(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
     wanted = path, first, limit, title, context.services.reads
     output = _read(*wanted) if files.is_small(path) else await to_thread.run_sync(_read, *wanted)
     context.discovered(path)
+    await context.services.prepare(path, context.confine)
     return output
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from turnkeeper.model.skill import Skill
 from turnkeeper.tools.reads import SessionReads
-from turnkeeper.workspace.after_edit import Diagnose, Format, diagnose_nothing, format_nothing
+from turnkeeper.workspace.after_edit import Diagnose, Format, Prepare, diagnose_nothing, format_nothing, prepare_nothing
 from turnkeeper.workspace.symbols import ConfinedSymbols, confined_symbols
 
 
@@ -17,6 +17,7 @@ class ToolServices(msgspec.Struct, frozen=True):
     reads: SessionReads = msgspec.field(default_factory=SessionReads)
     """Which files the session has read."""
     format: Format = format_nothing
+    prepare: Prepare = prepare_nothing
     diagnose: Diagnose = diagnose_nothing
     symbols: ConfinedSymbols = confined_symbols
     fetches_private: bool = False

@@ -1,4 +1,4 @@
-"""What may be done with a file after an edit: a formatter is run over it, and a language server checks it."""
+"""What is done around an edit of a file: a formatter is run over it, and a language server compares its errors."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -31,6 +31,9 @@ Confine: TypeAlias = Callable[[], Confinement | None]
 Format: TypeAlias = Callable[[Path, Confine], Awaitable[FormatOutcome]]
 """Run the formatters for a file, which may change it. Never fails: a failure is part of the outcome."""
 
+Prepare: TypeAlias = Callable[[Path, Confine], Awaitable[None]]
+"""A file was read and may be edited soon. Never fails, and waits for no language server."""
+
 Diagnose: TypeAlias = Callable[[Path, str | None, str, Confine], Awaitable[tuple[Diagnostic, ...]]]
 """The errors that a change of a file from one text (None: no file) to another has brought. Bounded in time."""
 
@@ -38,6 +41,10 @@ Diagnose: TypeAlias = Callable[[Path, str | None, str, Confine], Awaitable[tuple
 async def format_nothing(path: Path, confine: Confine) -> FormatOutcome:
     """No formatter is configured."""
     return FormatOutcome()
+
+
+async def prepare_nothing(path: Path, confine: Confine) -> None:
+    """No language server is configured."""
 
 
 async def diagnose_nothing(path: Path, before: str | None, after: str, confine: Confine) -> tuple[Diagnostic, ...]:

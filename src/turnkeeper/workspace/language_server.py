@@ -29,6 +29,8 @@ GRACE_S: Final = 1.0
 """How long a server has between the request to end and the end: it holds nothing that could be lost."""
 HEADER_BYTES_MAX: Final = 4096
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
+OPEN_MAX: Final = 64
+"""How many files a server keeps open: each costs it memory and time."""
 ERROR: Final = 1
 """The severity of an error; warnings and hints have higher numbers."""
 
@@ -64,9 +66,13 @@ class _Output(ByteReceiveStream):
 class _Document(msgspec.Struct):
     """A file that the server was told of, and what it last said about it."""
 
-    version: int = 0
+    version: int
+    text_hash: int
     errors: tuple[Diagnostic, ...] = ()
     heard: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    """Set once it has said something about this version."""
+    heard_more: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    """Set at the next thing that it says."""
 
 
 class LanguageServer:
@@ -87,7 +93,9 @@ class LanguageServer:
         self._process: RunningProcess | None = None
         self._ready = anyio.Event()
         self._is_dead = False
-        self._owes_answer = False
+        self._owes_since: float | None = None
+        """When it was asked the first thing that it has said nothing about; None if it owes no answer."""
+        self._is_reported = False
         self._number, self._version = 0, 0
         self._answers: dict[int, tuple[anyio.Event, list[Json]]] = {}
         self._documents: dict[str, _Document] = {}
@@ -180,7 +188,7 @@ class LanguageServer:
         elif isinstance(method, str) and number is not None:
             await self._send({"jsonrpc": "2.0", "id": number, "result": self._reply(method, params)})
         elif isinstance(number, int):
-            self._owes_answer = False  # Also for an answer that came too late.
+            self._has_answered()  # Also for an answer that came too late.
             if number in self._answers:
                 answered, result = self._answers.pop(number)
                 result.append(message.get("result"))
@@ -203,14 +211,15 @@ class LanguageServer:
         found = [_diagnostic(one) for one in listed if isinstance(one, dict) and one.get("severity", ERROR) == ERROR]
         document.errors = tuple(one for one in found if one is not None)
         document.heard.set()
-        self._owes_answer = False
+        document.heard_more.set()
+        self._has_answered()
 
     async def _request(self, method: str, params: JsonObject) -> Json:
         self._number += 1
         answered, result = anyio.Event(), list[Json]()
         self._answers[self._number] = answered, result
         number = self._number
-        self._owes_answer = True
+        self._owes_answer()
         try:
             await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             await answered.wait()
@@ -229,6 +238,15 @@ class LanguageServer:
 
     # --- Checking ----------------------------------------------------------------------------------------------
 
+    async def prepare(self, path: Path, text: str, timeout_s: float) -> None:
+        """Tell the server of a text that was read: it finds the errors of it while the model thinks of its edit."""
+
+        async def tell() -> tuple[()]:
+            await self._tell(path, text)
+            return ()
+
+        await self._answered(tell, timeout_s)
+
     async def new_errors(self, path: Path, before: str | None, after: str, timeout_s: float) -> tuple[Diagnostic, ...]:
         """The errors of a file that it did not have before. Nothing if the server does not answer in time."""
 
@@ -244,8 +262,8 @@ class LanguageServer:
 
         async def ask() -> tuple[Symbol, ...]:
             # It is closed before and afterwards: what errors a later edit brings is found without this text.
-            if self._documents.pop(path.as_uri(), None) is not None:
-                await self._notify("textDocument/didClose", named)
+            if path.as_uri() in self._documents:
+                await self._close(path.as_uri())
             await self._open(path, text)
             try:
                 return server_symbols(await self._request("textDocument/documentSymbol", named))
@@ -258,18 +276,32 @@ class LanguageServer:
     async def _answered(self, ask: Callable[[], Awaitable[tuple[T, ...]]], timeout_s: float) -> tuple[T, ...]:
         """What the server says; nothing if it does not say it in time. It is asked one thing at a time.
 
-        A server that owes an answer is asked nothing more until the answer comes, however late.
+        The time counts from the first question that it owes an answer to. When it is over, the server is asked nothing
+        more until an answer comes, however late.
         """
         await self._wait_started()
-        with anyio.move_on_after(timeout_s) as waiting:
+        asked_at = anyio.current_time() if self._owes_since is None else self._owes_since
+        with anyio.CancelScope(deadline=asked_at + timeout_s) as waiting:
             async with self._turn:
-                if not self._ready.is_set() or self._is_dead or self._owes_answer:
+                if not self._ready.is_set() or self._is_dead:
                     return ()
                 with suppress(BrokenPipeError):
                     return await ask()
-        if waiting.cancelled_caught and self._owes_answer:
-            log.warning("the language server %s does not answer and is not asked until it does", self._command.name)
+        if waiting.cancelled_caught:
+            self._report("does not answer and is not asked until it does")
         return ()
+
+    def _owes_answer(self) -> None:
+        if self._owes_since is None:
+            self._owes_since = anyio.current_time()
+
+    def _has_answered(self) -> None:
+        self._owes_since, self._is_reported = None, False
+
+    def _report(self, what: str) -> None:
+        if not self._is_reported:
+            self._is_reported = True
+            log.warning("the language server %s %s", self._command.name, what)
 
     async def _wait_started(self) -> None:
         """Wait until the server has answered the first request, but not beyond the deadline of its start."""
@@ -278,31 +310,49 @@ class LanguageServer:
         with anyio.CancelScope(deadline=self._start_deadline) as waiting:
             await self._ready.wait()
         if waiting.cancelled_caught:
-            log.warning("the language server %s starts slowly and is not waited for", self._command.name)
+            self._report("starts slowly and is not waited for")
 
     async def _errors_before(self, path: Path, before: str | None) -> tuple[Diagnostic, ...]:
-        """What the server said of the text before the edit; it is asked if it does not know the file yet."""
+        """What the server says of the text before the edit; it is told of it if it does not know the file yet."""
         document = self._documents.get(path.as_uri())
-        if document is not None:
-            return document.errors
-        return await self._errors(path, before) if before is not None else ()
+        if document is None and before is not None:
+            document = await self._tell(path, before)
+        return await self._errors_of(document) if document is not None else ()
 
     async def _errors(self, path: Path, text: str) -> tuple[Diagnostic, ...]:
+        return await self._errors_of(await self._tell(path, text))
+
+    async def _errors_of(self, document: _Document) -> tuple[Diagnostic, ...]:
+        if not document.heard.is_set():
+            await document.heard.wait()
+            await self._settled(document)
+        return document.errors
+
+    async def _tell(self, path: Path, text: str) -> _Document:
+        """Tell the server what is in a file now, unless it knows. It says later what it thinks of it."""
         uri = path.as_uri()
-        document = self._documents.get(uri)
-        self._owes_answer = True
+        document = self._documents.pop(uri, None)
+        if document is not None and document.text_hash == hash(text):
+            self._documents[uri] = document
+            return document
+        self._owes_answer()
         if document is None:
-            document = self._documents[uri] = _Document(version=self._version + 1)
+            document = self._documents[uri] = _Document(version=self._version + 1, text_hash=hash(text))
             await self._open(path, text)
+            if len(self._documents) > OPEN_MAX:
+                await self._close(next(iter(self._documents)))
         else:
             self._version += 1
-            document.version, document.heard = self._version, anyio.Event()
+            self._documents[uri] = document
+            document.version, document.text_hash, document.heard = self._version, hash(text), anyio.Event()
             named: JsonObject = {"uri": uri, "version": document.version}
             await self._notify("textDocument/didChange", {"textDocument": named, "contentChanges": [{"text": text}]})
             await self._notify("textDocument/didSave", {"textDocument": {"uri": uri}, "text": text})
-        await document.heard.wait()
-        await self._settled(document)
-        return document.errors
+        return document
+
+    async def _close(self, uri: str) -> None:
+        del self._documents[uri]
+        await self._notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     async def _open(self, path: Path, text: str) -> None:
         """Tell the server of a text. No version is used twice: what it says of an older one comes late."""
@@ -314,9 +364,9 @@ class LanguageServer:
     async def _settled(self, document: _Document) -> None:
         """Servers often publish what the parser finds first, and what the type checker finds a moment later."""
         while not self._is_dead:
-            document.heard = anyio.Event()
+            document.heard_more = anyio.Event()
             with anyio.move_on_after(SETTLED_S) as quiet:
-                await document.heard.wait()
+                await document.heard_more.wait()
             if quiet.cancelled_caught:
                 return
 

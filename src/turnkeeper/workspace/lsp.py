@@ -1,7 +1,7 @@
-"""Language servers: started when a file of theirs is first edited or named, and asked for errors and symbols.
+"""Language servers: started when a file of theirs is first read or named, and asked for errors and symbols.
 
-A server that is missing costs nothing. One that does not answer costs one bounded wait, a short one if it has not even
-started, and then none until it answers. Servers are confined like a model's commands.
+A server that is missing costs nothing. One that does not answer is waited for once, for a bounded time that has mostly
+passed when the model sends its edit of the file that it read. Servers are confined like a model's commands.
 """
 
 import logging
@@ -45,6 +45,20 @@ class LanguageServers:
         """``timeout_s`` is how long a question waits for an answer, ``start_s`` how long for a server that starts."""
         self._group, self._timeout_s, self._start_s = group, timeout_s, start_s
         self._running: dict[_Key, LanguageServer] = {}
+
+    async def prepare(
+        self,
+        servers: Sequence[ServerCommand],
+        root: Path,
+        environ: Mapping[str, str],
+        path: Path,
+        text: str,
+        confine: Confine,
+    ) -> None:
+        """Tell the servers for this file what was read of it. They are not waited for."""
+        for server in await self._of(servers, root, environ, path, confine):
+            if self._group is not None:
+                self._group.start_soon(server.prepare, path, text, self._timeout_s)
 
     async def diagnose(
         self,
@@ -91,7 +105,7 @@ class LanguageServers:
         confine: Confine,
     ) -> "list[LanguageServer]":
         """The servers to ask about a file, started if they are not running."""
-        wanted = [command for command in servers if path.suffix.lower() in command.extensions]
+        wanted = [command for command in servers if command.serves(path)]
         if not wanted or self._group is None:
             return []
         try:

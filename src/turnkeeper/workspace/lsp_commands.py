@@ -3,6 +3,7 @@
 import logging
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -22,6 +23,10 @@ class ServerCommand(NamedTuple):
     environment: tuple[tuple[str, str], ...] = ()
     initialization: bytes = b"{}"
     """Its initialization options as JSON."""
+
+    def serves(self, path: Path) -> bool:
+        """Whether it knows this kind of file."""
+        return path.suffix.lower() in self.extensions
 
 
 PYTHON: Final = (".py", ".pyi")
