@@ -71,8 +71,9 @@ class _Document(msgspec.Struct):
     errors: tuple[Diagnostic, ...] = ()
     heard: anyio.Event = msgspec.field(default_factory=anyio.Event)
     """Set once it has said something about this version."""
+    heard_at: float = 0.0
+    """When it last did."""
     heard_more: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    """Set at the next thing that it says."""
 
 
 class LanguageServer:
@@ -210,6 +211,7 @@ class LanguageServer:
             return  # About a text that is no longer there.
         found = [_diagnostic(one) for one in listed if isinstance(one, dict) and one.get("severity", ERROR) == ERROR]
         document.errors = tuple(one for one in found if one is not None)
+        document.heard_at = anyio.current_time()
         document.heard.set()
         document.heard_more.set()
         self._has_answered()
@@ -323,32 +325,40 @@ class LanguageServer:
         return await self._errors_of(await self._tell(path, text))
 
     async def _errors_of(self, document: _Document) -> tuple[Diagnostic, ...]:
-        if not document.heard.is_set():
-            await document.heard.wait()
-            await self._settled(document)
+        await document.heard.wait()
+        # Servers often publish what the parser finds first, and what the type checker finds a moment later.
+        while (left := document.heard_at + SETTLED_S - anyio.current_time()) > 0:
+            document.heard_more = anyio.Event()
+            with anyio.move_on_after(left):
+                await document.heard_more.wait()
         return document.errors
 
     async def _tell(self, path: Path, text: str) -> _Document:
         """Tell the server what is in a file now, unless it knows. It says later what it thinks of it."""
-        uri = path.as_uri()
-        document = self._documents.pop(uri, None)
-        if document is not None and document.text_hash == hash(text):
-            self._documents[uri] = document
-            return document
+        uri, known = path.as_uri(), self._documents.get(path.as_uri())
+        if known is not None and known.text_hash == hash(text):
+            return known
         self._owes_answer()
-        if document is None:
-            document = self._documents[uri] = _Document(version=self._version + 1, text_hash=hash(text))
-            await self._open(path, text)
-            if len(self._documents) > OPEN_MAX:
-                await self._close(next(iter(self._documents)))
-        else:
-            self._version += 1
-            self._documents[uri] = document
-            document.version, document.text_hash, document.heard = self._version, hash(text), anyio.Event()
-            named: JsonObject = {"uri": uri, "version": document.version}
-            await self._notify("textDocument/didChange", {"textDocument": named, "contentChanges": [{"text": text}]})
-            await self._notify("textDocument/didSave", {"textDocument": {"uri": uri}, "text": text})
+        document = _Document(version=self._version + 1, text_hash=hash(text))
+        self._documents.pop(uri, None)  # It is the newest now.
+        self._documents[uri] = document
+        try:
+            if known is None:
+                await self._open(path, text)
+            else:
+                await self._change(uri, text)
+        except BaseException:
+            self._documents.pop(uri, None)  # Who knows what it was told.
+            raise
+        if len(self._documents) > OPEN_MAX:
+            await self._close(next(iter(self._documents)))
         return document
+
+    async def _change(self, uri: str, text: str) -> None:
+        self._version += 1
+        named: JsonObject = {"uri": uri, "version": self._version}
+        await self._notify("textDocument/didChange", {"textDocument": named, "contentChanges": [{"text": text}]})
+        await self._notify("textDocument/didSave", {"textDocument": {"uri": uri}, "text": text})
 
     async def _close(self, uri: str) -> None:
         del self._documents[uri]
@@ -360,15 +370,6 @@ class LanguageServer:
         language = _LANGUAGES.get(path.suffix.lower(), path.suffix.lower().lstrip("."))
         opened: JsonObject = {"uri": path.as_uri(), "version": self._version, "languageId": language, "text": text}
         await self._notify("textDocument/didOpen", {"textDocument": opened})
-
-    async def _settled(self, document: _Document) -> None:
-        """Servers often publish what the parser finds first, and what the type checker finds a moment later."""
-        while not self._is_dead:
-            document.heard_more = anyio.Event()
-            with anyio.move_on_after(SETTLED_S) as quiet:
-                await document.heard_more.wait()
-            if quiet.cancelled_caught:
-                return
 
 
 def _diagnostic(given: JsonObject) -> Diagnostic | None:
