@@ -448,6 +448,11 @@ async def test_what_hosts_publish_is_fetched_on_request_only(shop: Shop) -> None
         [said] = json.loads((await process("config", "explain", "model", "--json")).stdout)["said"]
         where = f"{host.url}/.well-known/opencode"
         assert (said["layer"], said["value"], said["where"]) == ("well-known", "p/more", where)
+        pages["/more"] = Page(b'{"config": {"model": "p/inner"}}', "application/json")
+        await process("config", "fetch")
+        assert json.loads((await process("config", "show")).stdout) == {"model": "p/inner", "small_model": "p/host"}
+        pages["/more"] = Page(b'{"model": "p/more"}', "application/json")
+        await process("config", "fetch")
         pages["/.well-known/opencode"] = Page(b"no json")
         refused = await process("config", "fetch")
         assert (refused.returncode, "has no settings" in refused.stderr) == (1, True)
