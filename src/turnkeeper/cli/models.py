@@ -154,7 +154,7 @@ async def local_catalog(environ: Mapping[str, str], directory: Path | None = Non
 async def local_settings(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[LoadedSettings, Catalog]":
     """The settings with their sources, and the catalogue of a directory. Raises Invalid."""
     async with plugged_directory(environ, directory) as here:
-        return here.loaded, catalog_of(here.config, environ)
+        return here.changed, catalog_of(here.config, environ)
 
 
 class _Usable:
