@@ -43,7 +43,7 @@ def test_a_file_that_is_skipped_and_a_wrong_default_agent_are_named(shop: Shop) 
     shop.configure(default_agent="nobody")
     put(shop.project / ".turnkeeper/agents/broken.md", "---\nsteps: many\n---\nHi")
     first, second = listed(shop)["problems"]
-    assert ".turnkeeper/agents/broken.md: agent.broken.steps: " in first
+    assert ".turnkeeper/agents/broken.md:2:1: the agent is skipped: agent.broken.steps: " in first
     assert "default_agent 'nobody'" in second
     run = shop.process("agent", "list")
     assert (run.returncode, "broken.md" in run.stderr, "'nobody'" in run.stderr) == (0, True, True)

@@ -101,10 +101,80 @@ def test_a_key_is_explained_by_all_who_set_it(shop: Shop, own: Path) -> None:
         'TURNKEEPER_CONFIG_CONTENT:1:2 (variable): "a/variable"',
         "holds",
         f'{shop.project / "turnkeeper.json"}:1:2 (project): "a/project"',
-        "overridden by a stronger file or variable",
+        "overridden by a stronger file, variable or plugin",
         f'{own}:1:1 (user): "a/own"',
-        "overridden by a stronger file or variable",
+        "overridden by a stronger file, variable or plugin",
     ]
+
+
+def test_a_mistake_in_a_markdown_file_is_told_with_its_line_and_the_kind_of_file(shop: Shop, own: Path) -> None:
+    for name, text in {
+        "agent/pilot": "---\ndescription: Steers\nmode: prmary\n---\nSteer.",
+        "command/tide": "---\nsubtask: 7\n---\nTell.",
+        "command/moon": "---\nagent: plan\ndescripton: Moon\n---\nTell.",
+        "agent/broken": "---\na: [1\n---\nSteer.",
+    }.items():
+        (own.parent / name).parent.mkdir(exist_ok=True)
+        (own.parent / f"{name}.md").write_text(text)
+    problems = json.loads(shop.process("config", "check", "--json").stdout)["problems"]
+    found = {
+        str(Path(one["file"]).relative_to(own.parent)): (one["line"], one["severity"], one["message"])
+        for one in problems
+        if one["file"] != str(own)
+    }
+    assert found.pop("agent/broken.md")[2].startswith("the agent is skipped: no YAML: ")
+    assert found == {
+        "agent/pilot.md": (
+            3,
+            "warning",
+            "the agent is skipped: agent.pilot.mode: "
+            "Invalid enum value 'prmary'; use one of 'all', 'primary', 'subagent'",
+        ),
+        "command/tide.md": (
+            2,
+            "warning",
+            "the command is skipped: command.tide.subtask: Expected `bool | null`, got `int`",
+        ),
+        "command/moon.md": (
+            3,
+            "warning",
+            "there is no setting 'command.moon.descripton'; did you mean 'command.moon.description'?",
+        ),
+    }
+
+
+def test_what_plugins_make_of_settings_is_shown_and_names_them(shop: Shop, own: Path) -> None:
+    plugin = own.with_name("plugins") / "harbour.py"
+    plugin.parent.mkdir()
+    plugin.write_text(
+        "def config(settings):\n"
+        "    settings['model'] = 'a/plugin'\n"
+        "    settings.pop('small_model')\n"
+        "def plugin(context, options):\n"
+        "    context.register_agent('pilot', {'mode': 'primary'})\n"
+        "    context.register_key('groq', 'gsk_secret')\n"
+        "    return {'config': config}\n"
+    )
+    shop.configure(small_model="a/small", disabled_providers=["openai"])
+    shown = json.loads(shop.process("config", "show", "--json", "--origin").stdout)
+    assert shown["settings"]["model"] == "a/plugin"
+    assert "small_model" not in shown["settings"]
+    assert {one["key"]: one["where"] for one in shown["origins"]} == {
+        "provider.groq.options.apiKey": str(plugin),
+        "agent.pilot.mode": str(plugin),
+        "model": str(plugin),
+        "disabled_providers": str(shop.project / "turnkeeper.json"),
+    } | {one["key"]: one["where"] for one in shown["origins"] if one["where"] == str(own)}
+    said = json.loads(shop.process("config", "explain", "model", "--json").stdout)
+    assert [(one["where"], one["layer"], one["fate"]) for one in said["said"]] == [
+        (str(own), "user", "overridden"),
+        (str(plugin), "plugin", "holds"),
+    ]
+    assert "gsk_secret" not in shop.process("config", "explain", "provider.groq.options.apiKey").stdout
+    keys = json.loads(shop.process("auth", "list", "--json").stdout)["items"]
+    assert {one["provider"]: one["where"] for one in keys}["groq"] == str(plugin)
+    default = json.loads(shop.process("models", "default", "--json").stdout)
+    assert (default["model"], str(plugin) in default["why"]) == ("a/plugin", True)
 
 
 def test_an_explanation_says_what_trust_has_to_do_with_it(shop: Shop) -> None:
@@ -448,6 +518,11 @@ async def test_what_hosts_publish_is_fetched_on_request_only(shop: Shop) -> None
         [said] = json.loads((await process("config", "explain", "model", "--json")).stdout)["said"]
         where = f"{host.url}/.well-known/opencode"
         assert (said["layer"], said["value"], said["where"]) == ("well-known", "p/more", where)
+        pages["/more"] = Page(b'{"config": {"model": "p/inner"}}', "application/json")
+        await process("config", "fetch")
+        assert json.loads((await process("config", "show")).stdout) == {"model": "p/inner", "small_model": "p/host"}
+        pages["/more"] = Page(b'{"model": "p/more"}', "application/json")
+        await process("config", "fetch")
         pages["/.well-known/opencode"] = Page(b"no json")
         refused = await process("config", "fetch")
         assert (refused.returncode, "has no settings" in refused.stderr) == (1, True)

@@ -50,6 +50,15 @@ def test_an_unknown_provider_is_refused_with_what_looks_alike(shop: Shop) -> Non
     assert "did you mean 'anthropic'" in run.stderr
 
 
+def test_a_default_model_that_does_not_exist_is_told_and_the_list_is_shown(shop: Shop) -> None:
+    shop.configure(provider={"local": LOCAL}, model="local/smal")
+    run, as_json = shop.process("models"), json.loads(shop.process("models", "--json").stdout)
+    assert (run.returncode, "local/small" in run.stdout) == (0, True)
+    assert "The default model 'local/smal' cannot be used: " in run.stderr
+    assert "did you mean 'small'" in run.stderr
+    assert (sorted(as_json), as_json["items"][0]["id"]) == (["items"], "local")
+
+
 def test_a_wrong_configuration_is_named(shop: Shop) -> None:
     (shop.project / "turnkeeper.json").write_text("{")
     run = shop.process("models")

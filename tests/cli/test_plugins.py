@@ -73,6 +73,13 @@ def test_a_name_that_no_module_can_have_is_refused(shop: Shop, name: str) -> Non
     assert (run.returncode, "cannot name a plugin" in run.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("name", ["json", "anyio", "turnkeeper"])
+def test_a_name_under_which_its_test_would_hide_a_module_is_refused(shop: Shop, name: str) -> None:
+    run = shop.process("plugin", "new", name)
+    assert (run.returncode, "would hide the Python module" in run.stderr) == (2, True)
+    assert not (shop.project / name).exists()
+
+
 def test_the_plugin_of_the_guide_is_loaded_and_the_guide_names_every_hook(shop: Shop) -> None:
     [text] = re.findall(r"<!-- file: \S+ -->\n```python\n(.*?)```", GUIDE, re.DOTALL)
     put(shop.project / ".turnkeeper/plugins", "tide", text)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.provenance import MISSING, at, merged, origins, path_of, setters
+from turnkeeper.core.provenance import MISSING, at, changes, merged, origins, path_of, setters
 from turnkeeper.model.value import JsonObject
 
 LEAVES = st.integers(0, 3) | st.sampled_from(["a", "b", ""]) | st.booleans() | st.none()
@@ -58,7 +58,8 @@ def oracle(layers: list[dict[str, Any]]) -> dict[tuple[str, ...], tuple[Any, int
 @given(LAYERS)
 def test_each_value_is_that_of_the_strongest_layer_that_sets_it_and_says_so(layers: list[dict[str, Any]]) -> None:
     expected = oracle(layers)
-    single = [one for one in origins(layers) if one.entry is None and one.path[0] not in ("instructions", "plugin")]
+    everything = origins(layers, merged(layers))
+    single = [one for one in everything if one.entry is None and one.path[0] not in ("instructions", "plugin")]
     assert {one.path: one.value for one in single} == {path: value for path, (value, _) in expected.items()}
     for one in single:
         if one.value != {}:
@@ -68,11 +69,20 @@ def test_each_value_is_that_of_the_strongest_layer_that_sets_it_and_says_so(laye
 
 
 @given(LAYERS)
+def test_what_changed_settings_is_a_layer_that_makes_them(layers: list[dict[str, Any]]) -> None:
+    before, after = merged(layers[:1]), merged(layers)
+    said = changes(before, after)
+    assert merged([before, said]) == after
+    assert (said == {}) == (before == after)
+    assert changes({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"c": 2}}) == {"d": None, "a": {"b": None}}
+
+
+@given(LAYERS)
 def test_joined_lists_have_each_entry_once_and_know_where_it_is_from(layers: list[dict[str, Any]]) -> None:
     result = merged(layers)
     for key in ("instructions", "plugin"):
         given_lists = {n: layer[key] for n, layer in enumerate(layers) if key in layer}
-        found = [one for one in origins(layers) if one.path == (key,) and one.entry is not None]
+        found = [one for one in origins(layers, result) if one.path == (key,) and one.entry is not None]
         assert [one.value for one in found] == result.get(key, [])
         assert all(one.value in given_lists[one.layer] for one in found)
         if len(given_lists) > 1 and key == "instructions":

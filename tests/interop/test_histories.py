@@ -334,6 +334,17 @@ async def test_a_line_that_is_its_own_parent_ends_no_import(tk: Turnkeeper, tmp_
     ]
 
 
+async def test_a_turn_that_no_model_wrote_is_kept_with_its_usage_and_not_billed(tk: Turnkeeper, tmp_path: Path) -> None:
+    usage = {"input_tokens": 1000, "output_tokens": 50}
+    message = {"id": "e-1", "role": "assistant", "model": "<synthetic>", "content": "API Error", "usage": usage}
+    prompt = {"type": "user", "uuid": "o-1", "sessionId": "s", "message": {"role": "user", "content": "Buoys?"}}
+    made = {"type": "assistant", "uuid": "o-2", "parentUuid": "o-1", "sessionId": "s", "message": message}
+    await tk.import_history("claude-code", written(tmp_path / "one.jsonl", [prompt, made]))
+    [session] = (await everything(tk)).values()
+    assert session["info"]["tokens"] == {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+    assert '"input_tokens": 1000' in json.dumps(session["messages"][1])
+
+
 async def test_a_path_without_a_history_is_refused(tk: Turnkeeper, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there is nothing at"):
         await tk.import_history("codex", tmp_path / "nowhere")

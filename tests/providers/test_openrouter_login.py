@@ -51,5 +51,14 @@ async def test_a_refusal_a_lost_browser_and_a_wrong_answer_are_told_without_secr
         with pytest.raises(Invalid, match="gave no key") as caught:
             await exchanged("auth_1", "verifier", site(server))
     assert "auth_1" not in str(caught.value)
+    for body in (
+        b'{"key": ""}',
+        b'{"key": "sk-or v1"}',
+        b'{"key": "sk-or\\n"x-evil: 1"}',
+        b'{"key": "sk-or\\r\\nx: 1"}',
+    ):
+        async with serving(whole(body, content_type="application/json")) as server:
+            with pytest.raises(Invalid, match="nothing was stored"):
+                await exchanged("auth_1", "verifier", site(server))
     with pytest.raises(Invalid, match="cannot be reached"):
         await exchanged("auth_1", "verifier", "http://127.0.0.1:9")

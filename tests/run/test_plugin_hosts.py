@@ -93,7 +93,7 @@ async def test_settings_of_the_wrong_type_are_the_fault_of_the_plugin_that_made_
     bench.put("bad", "def config(settings):", "    settings['permission'] = 5", "return {'config': config}")
     bench.put("good", "def config(settings):", "    settings['username'] = 'Bea'", "return {'config': config}")
     found = await bench.plugins()
-    assert await found.configured({"username": "Ada"}) == {"username": "Bea"}
+    assert [made for _, made in await found.configured({"username": "Ada"})] == [{"username": "Bea"}]
     assert [bool(one.error) for one in found.plugins] == [True, False]
     [told] = bench.told
     assert "the plugin 'bad'" in told
@@ -116,7 +116,8 @@ async def test_what_is_registered_with_wrong_settings_fails_its_plugin_and_no_ot
     bench.put("good", "context.register_agent('second', {'mode': 'all'})")
     found = await bench.plugins()
     assert [one.state for one in found.plugins] == ["failed", "loaded"]
-    assert found.contributed.settings == {"agent": {"second": {"mode": "all"}}}
+    assert found.contributed.settings("good") == {"agent": {"second": {"mode": "all"}}}
+    assert found.contributed.settings("bad") == {}
 
 
 async def test_others_have_the_earlier_plugins_until_the_new_ones_are_loaded(bench: Workbench) -> None:
@@ -150,9 +151,7 @@ async def test_a_plugin_that_was_being_loaded_when_everything_was_stopped_can_be
         ("kept", "loaded", None),
         ("slow", "loaded", None),
     ]
-    commands = found.contributed.settings["command"]
-    assert isinstance(commands, dict)
-    assert sorted(commands) == ["one", "three", "two"]
+    assert sorted(one.name for one in found.contributed.commands) == ["one", "three", "two"]
 
 
 async def test_a_plugin_that_took_too_long_registers_nothing_afterwards(tmp_path: Path) -> None:
@@ -172,7 +171,7 @@ async def test_a_plugin_that_took_too_long_registers_nothing_afterwards(tmp_path
     ]
     gates.gate.set()
     await in_thread(gates.entered)
-    assert found.contributed.settings == {}
+    assert list(found.contributed.commands) == []
 
 
 BLOCKED: Final = (
@@ -190,7 +189,7 @@ async def test_an_async_hook_that_blocks_holds_up_neither_the_event_loop_nor_oth
     bench.put("stuck", *BLOCKED, "return {'config': blocks, 'dispose': blocks}")
     bench.put("works", *BLOCKED, "return {'config': goes}")
     found = await bench.plugins()
-    assert await found.configured({"username": "Ada"}) == {"username": "Bea"}
+    assert [made for _, made in await found.configured({"username": "Ada"})] == [{"username": "Bea"}]
     assert (gates.entered.is_set(), gates.gate.is_set()) == (True, False)
     assert [one.error for one in found.plugins] == ["config: TimeoutError: it took more than 0.2 s", None]
     await bench.host.aclose()
@@ -274,4 +273,4 @@ def test_a_hook_that_never_ends_does_not_keep_the_program_from_ending(tmp_path: 
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=False, timeout=DEADLINE_S
     )
-    assert (done.returncode, done.stdout) == (0, "{} config: TimeoutError: it took more than 0.2 s\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "[] config: TimeoutError: it took more than 0.2 s\n"), done.stderr

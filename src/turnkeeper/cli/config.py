@@ -12,6 +12,7 @@ from turnkeeper.cli.config_edit import schema_text
 from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, answer_items, remark, write
+from turnkeeper.cli.plugged import plugged_directory
 from turnkeeper.cli.screen import Screen, harmless
 from turnkeeper.model.refusal import NotFound
 
@@ -26,7 +27,7 @@ FATES = {
     "holds": "holds",
     "joined": "holds, with those of stronger files",
     "merged": "holds, but for keys that a stronger file sets",
-    "overridden": "overridden by a stronger file or variable",
+    "overridden": "overridden by a stronger file, variable or plugin",
     "in part": "holds only in part: a file of the project can narrow this, not widen it",
     "left out": "does not hold: the project is not trusted, or a project may not set this",
 }
@@ -78,7 +79,8 @@ async def explain(
     """Say which layers set a key, in which file and line, and which one holds.
 
     The strongest layer that sets a key holds. Variables that switch something
-    off, such as TURNKEEPER_DISABLE_AUTOCOMPACT, are the strongest. Settings of a
+    off, such as TURNKEEPER_DISABLE_AUTOCOMPACT, are the strongest, and before
+    them what plugins change; null is said by one that removes a key. Settings of a
     project hold as far as they narrow what may happen, until you trust it. With
     --json the answer is {"key", "value", "meaning", "type", "default", "said":
     [{"where", "layer", "line", "column", "value", "fate", "note"}], "problems"}.
@@ -256,9 +258,10 @@ async def _sources(options: Options) -> "tuple[SettingsSource, ...]":
 
 
 async def _loaded(options: Options) -> "LoadedSettings":
-    from turnkeeper.workspace import config
+    from turnkeeper.workspace.config import with_flags
 
-    return config.merged(config.with_flags(await _sources(options), options.environ))
+    async with plugged_directory(options.environ) as here:
+        return with_flags(here.changed, options.environ)
 
 
 def _file_sources(file: Path, options: Options) -> "tuple[SettingsSource, ...]":
@@ -277,7 +280,7 @@ def _origins(loaded: "LoadedSettings") -> list[dict[str, object]]:
     from turnkeeper.core.shown_settings import shown
 
     found = []
-    for one in provenance.origins([source.settings for source in loaded.sources]):
+    for one in provenance.origins([source.settings for source in loaded.sources], loaded.merged):
         path: KeyPath = one.path if one.entry is None else (*one.path, one.entry)
         overrode = [loaded.sources[layer].place(one.path) for layer in one.overrode]
         name = next((step for step in reversed(one.path) if step in ("headers", "environment")), one.path[-1])
@@ -337,9 +340,6 @@ def _problems(source: "SettingsSource") -> "list[dict[str, object]]":
                 "severity": "error" if one.is_error else "warning",
             }
         )
-    if source.problem is not None:
-        entry = {"file": source.where, "line": None, "column": None, "key": ""}
-        found.append({**entry, "message": f"the agent is skipped: {source.problem}", "severity": "warning"})
     return found
 
 

@@ -13,7 +13,7 @@ from turnkeeper.cli.output import answer_items, remark
 from turnkeeper.cli.plugged import catalog_of, plugged_directory
 from turnkeeper.cli.screen import Column, Screen, harmless, size, table
 from turnkeeper.core import flags
-from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.model.catalog import ModelInfo
@@ -47,7 +47,7 @@ async def models(
     Prices are dollars per million tokens. Nothing is fetched without --refresh
     or --fetch. With --json the answer is {"items": [{"id", "name", "key",
     "models"}], "default", "small"}: the providers, and "key" is where the key was
-    found, or null.
+    found, or null. There is no "default" if the configured model does not exist.
 
     --search looks through the whole catalogue, with or without keys, and gives
     the nearest ids if nothing fits. Its JSON is {"items": [{"id", "name",
@@ -74,6 +74,8 @@ async def models(
         return
     usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
     answer_items(options, usable.rows(), usable.text, default=usable.default, small=usable.small)
+    if usable.problem is not None:
+        remark(options, usable.problem)
     if not usable.has_keys:
         remark(options, "Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
 
@@ -152,7 +154,7 @@ async def local_catalog(environ: Mapping[str, str], directory: Path | None = Non
 async def local_settings(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[LoadedSettings, Catalog]":
     """The settings with their sources, and the catalogue of a directory. Raises Invalid."""
     async with plugged_directory(environ, directory) as here:
-        return here.loaded, catalog_of(here.config, environ)
+        return here.changed, catalog_of(here.config, environ)
 
 
 class _Usable:
@@ -163,21 +165,28 @@ class _Usable:
         from turnkeeper.workspace import auth
 
         credentials = auth.credentials(environ)
-        self._default = choice.default_model(catalog, config, credentials)
-        self._small = choice.small_model(catalog, config, self._default.provider_id) or self._default
+        self.problem: str | None = None
+        """Why no model answers, if the configured one does not exist: this is the list to find its name in."""
+        self._default: ModelInfo | None = None
+        try:
+            self._default = choice.default_model(catalog, config, credentials)
+        except NotFound as error:
+            self.problem = f"The default model {config.model!r} cannot be used: {error}."
+        provider = self._default.provider_id if self._default is not None else ""
+        self._small = choice.small_model(catalog, config, provider) or self._default
         found = [catalog.provider(only)] if only is not None else choice.available(catalog, credentials)
         self._providers = [(one, choice.key(one, credentials)) for one in found]
         self.has_keys = any(one.id != "offline" for one in found)
 
     @property
-    def default(self) -> str:
+    def default(self) -> str | None:
         """The name of the model that answers prompts that name none."""
-        return _name(self._default)
+        return _name(self._default) if self._default is not None else None
 
     @property
-    def small(self) -> str:
+    def small(self) -> str | None:
         """The name of the model that writes titles."""
-        return _name(self._small)
+        return _name(self._small) if self._small is not None else None
 
     def rows(self) -> list[dict[str, object]]:
         """The providers as JSON, without headers and options, which may hold secrets."""

@@ -19,9 +19,15 @@ class PluggedDirectory(NamedTuple):
 
     place: "ProjectPlace"
     loaded: "LoadedSettings"
-    config: "Config"
+    changed: "LoadedSettings"
+    """With the plugins among the sources."""
     plugins: "tuple[Plugin, ...]"
     commands: "list[Command]"
+
+    @property
+    def config(self) -> "Config":
+        """The settings as the plugins change them."""
+        return self.changed.config
 
 
 async def settings_here(
@@ -59,7 +65,7 @@ async def plugged_directory(
         yield PluggedDirectory(
             place,
             loaded,
-            plugged.config(place.directory, loaded),
+            plugged.changed(place.directory, loaded),
             tuple(found.plugins),
             plugged.commands(place.directory, loaded),
         )

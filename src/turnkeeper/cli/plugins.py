@@ -1,6 +1,7 @@
 """The commands about plugins: which there are and what became of each, and a scaffold for a new one."""
 
 import re
+from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -142,6 +143,9 @@ async def new(
         raise UsageError(f"{name!r} cannot name a plugin; begin with a small letter and use letters, digits and '_'")
     if iskeyword(name) or name in _NAMES_OF_PLUGIN:
         raise UsageError(f"{name!r} cannot name a plugin: it means something in its Python file; choose another name")
+    hidden = find_spec(name)
+    if hidden is not None and hidden.origin is not None:  # It is None for a folder that has no module.
+        raise UsageError(f"{name!r} cannot name a plugin: its test would hide the Python module of this name")
     folder = directory or Path(name)
     files = {folder / f"{name}.py": PLUGIN, folder / f"test_{name}.py": TEST}
     for file in files:

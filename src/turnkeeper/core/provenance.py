@@ -73,9 +73,14 @@ def at(settings: JsonObject, path: Path) -> object:
     return value
 
 
-def origins(layers: Sequence[JsonObject]) -> tuple[Origin, ...]:
-    """Every value of the merge that is no object with members, in its order."""
-    return tuple(_origins(layers, merged(layers), ()))
+def origins(layers: Sequence[JsonObject], settings: JsonObject) -> tuple[Origin, ...]:
+    """Every value of the settings that these layers make which is no object with members, in its order."""
+    return tuple(_origins(layers, settings, ()))
+
+
+def changes(before: JsonObject, after: JsonObject) -> JsonObject:
+    """What a layer says that makes settings of others. What it removed is None there."""
+    return _changes(before, after, ())
 
 
 def path_of(settings: JsonObject, key: str) -> Path | None:
@@ -110,6 +115,20 @@ def _origins(layers: Sequence[JsonObject], settings: JsonObject, above: Path) ->
             yield from _entries(path, value, found, given)
         else:
             yield Origin(path, value, found[-1], found[:-1])
+
+
+def _changes(before: JsonObject, after: JsonObject, above: Path) -> JsonObject:
+    found: dict[str, Json] = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        path, known = (*above, key), before.get(key)
+        if rule(path, known, value) == "merged":
+            assert isinstance(known, dict)
+            assert isinstance(value, dict)
+            if inner := _changes(known, value, path):
+                found[key] = inner
+        elif key not in before or known != value:
+            found[key] = value
+    return found
 
 
 def _entries(path: Path, value: Json, found: Sequence[int], given: Sequence[object]) -> Iterator[Origin]:

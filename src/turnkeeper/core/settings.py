@@ -6,7 +6,7 @@ import msgspec
 
 from turnkeeper.core import agent_settings
 from turnkeeper.core.provenance import merged
-from turnkeeper.core.setting_checks import Sifted, sifted, type_problem
+from turnkeeper.core.setting_checks import Problem, Sifted, sifted, type_problem
 from turnkeeper.model.config import Config, ProviderOptions
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
@@ -23,10 +23,14 @@ def checked(raw: Json, where: str) -> JsonObject:
     """Settings that must have the right types. Raises Invalid with their source and the key."""
     if not isinstance(raw, dict):
         raise Invalid(f"{where}: expected an object of settings")
-    raw = agent_settings.spelt_out(raw)
-    if (found := type_problem(raw)) is not None:
+    if (found := wrong_type(raw)) is not None:
         raise Invalid(f"{where}: {found.message}")
-    return _spelt_out(raw)
+    return _spelt_out(agent_settings.spelt_out(raw))
+
+
+def wrong_type(raw: JsonObject) -> Problem | None:
+    """The first value that has the wrong type."""
+    return type_problem(agent_settings.spelt_out(raw))
 
 
 def sifted_settings(raw: JsonObject) -> Sifted:

@@ -222,7 +222,9 @@ class _File:
         if turn is None:
             own = {"requestId": entry.body.get("requestId"), **rest(message, "role", "content", "model", "usage")}
             model = word(message.get("model"))
-            if model and model != SYNTHETIC:
+            if model == SYNTHETIC:
+                own |= {"model": model, "usage": message.get("usage")}
+            elif model:
                 self._models[draft.id] = model
             else:
                 own["model"] = message.get("model")
@@ -230,7 +232,7 @@ class _File:
             self._turns[name] = turn
         self._made[entry.uuid] = turn
         spent = shapes.as_object(message.get("usage"))
-        if spent:
+        if spent and message.get("model") != SYNTHETIC:  # No provider wrote it, so nothing was billed.
             count_usage(turn, spent)
         if shapes.is_number(entry.body.get("costUSD")):
             turn.info["cost"] = max(turn.info.get("cost", 0), entry.body["costUSD"])

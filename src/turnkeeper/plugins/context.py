@@ -53,12 +53,13 @@ class Contributions:
         self.commands: Registry[Entry] = Registry("command of a plugin")
         self.agents: Registry[Entry] = Registry("agent of a plugin")
 
-    @property
-    def settings(self) -> JsonObject:
-        """The providers, agents and commands as settings."""
+    def settings(self, plugin: str) -> JsonObject:
+        """The providers, agents and commands of a plugin as settings."""
         given = {"provider": self.providers, "agent": self.agents, "command": self.commands}
-        found = {key: {one.name: one.settings for one in entries} for key, entries in given.items()}
-        keys = {"provider": {one.name: one.settings for one in self.keys}}
+        found = {
+            key: {one.name: one.settings for one in entries if one.plugin == plugin} for key, entries in given.items()
+        }
+        keys = {"provider": {one.name: one.settings for one in self.keys if one.plugin == plugin}}
         return {key: entries for key, entries in merged([found, keys]).items() if entries}
 
 

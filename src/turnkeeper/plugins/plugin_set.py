@@ -82,21 +82,23 @@ class PluginSet:
                     # As above; and it is not told as an event, of which there would be no end.
                     self._log(plugin.failed(EVENT, error))
 
-    async def configured(self, settings: JsonObject) -> JsonObject:
-        """The settings after the plugins have seen them; ``settings`` itself stays as it is.
+    async def configured(self, settings: JsonObject) -> list[tuple[Plugin, JsonObject]]:
+        """The settings after each plugin that has seen them, in their order; ``settings`` itself stays as it is.
 
         What a plugin makes of them counts if all types are right.
         """
+        made: list[tuple[Plugin, JsonObject]] = []
         for plugin in self.plugins:
             for handler in plugin.handlers(CONFIG):
                 given = msgspec.json.decode(msgspec.json.encode(settings))
                 try:
                     await plugin.call(CONFIG, handler, given)
                     settings = checked(msgspec.json.decode(msgspec.json.encode(given)), "the settings it made")
+                    made.append((plugin, settings))
                 except Exception as error:
                     # As above.
                     self.problem(plugin, CONFIG, error)
-        return settings
+        return made
 
     async def dispose(self, plugin: Plugin) -> None:
         """Tell a plugin that it leaves, and remove what it registered."""

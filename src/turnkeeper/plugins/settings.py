@@ -1,16 +1,20 @@
 """What plugins make of the settings of a place: what they register is below all files, their ``config`` hook above."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from turnkeeper.core import settings
+from turnkeeper.core import provenance, settings
 from turnkeeper.core.commands import hints
 from turnkeeper.model.command import Command
 from turnkeeper.model.config import Config
+from turnkeeper.model.value import JsonObject
 from turnkeeper.plugins.host import PluginHost
+from turnkeeper.plugins.plugin import Plugin
 from turnkeeper.plugins.plugin_set import PluginSet
 from turnkeeper.workspace.config import LoadedSettings
 from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.settings_source import SettingsSource
 
 
 class _Plugged(NamedTuple):
@@ -18,7 +22,7 @@ class _Plugged(NamedTuple):
 
     plugins: PluginSet
     loaded: LoadedSettings
-    config: Config
+    changed: LoadedSettings
 
     def is_of(self, loaded: LoadedSettings) -> bool:
         """Whether it was made from these settings. Files that refer to others are read anew for each question."""
@@ -44,15 +48,19 @@ class PluggedSettings:
         if not plugins.plugins:
             self._known.pop(place.directory, None)
         elif known is None or known.plugins is not plugins or not known.is_of(loaded):
-            self._known[place.directory] = _Plugged(plugins, loaded, await _config(plugins, loaded))
+            self._known[place.directory] = _Plugged(plugins, loaded, await _changed(plugins, loaded))
             while len(self._known) > self.host.places:
                 del self._known[next(iter(self._known))]
         return plugins
 
     def config(self, directory: Path, loaded: LoadedSettings) -> Config:
         """The settings of a directory. Newer ones are given to plugins when the directory is used next."""
+        return self.changed(directory, loaded).config
+
+    def changed(self, directory: Path, loaded: LoadedSettings) -> LoadedSettings:
+        """As ``config``, with the plugins among the sources: each with what it registered and what its hook changed."""
         known = self._known.get(directory)
-        return known.config if known is not None and known.is_of(loaded) else loaded.config
+        return known.changed if known is not None and known.is_of(loaded) else loaded
 
     def commands(self, directory: Path, loaded: LoadedSettings) -> list[Command]:
         """The commands that plugins added."""
@@ -73,10 +81,22 @@ class PluggedSettings:
         ]
 
 
-async def _config(plugins: PluginSet, loaded: LoadedSettings) -> Config:
-    merged = settings.merged([plugins.contributed.settings, loaded.merged])
-    changed = await plugins.configured(merged)
-    if changed == loaded.merged:
-        return loaded.config
+async def _changed(plugins: PluginSet, loaded: LoadedSettings) -> LoadedSettings:
+    registered = [(one, plugins.contributed.settings(one.name)) for one in plugins.plugins]
+    before = settings.merged([*(given for _, given in registered), loaded.merged])
+    changes: list[tuple[Plugin, JsonObject]] = []
+    for plugin, after in await plugins.configured(before):
+        changes.append((plugin, provenance.changes(before, after)))
+        before = after
+    if before == loaded.merged:
+        return loaded
     given = loaded.config
-    return settings.typed(changed).but(denied=given.denied, denied_to=given.denied_to, asked=given.asked)
+    config = settings.typed(before).but(denied=given.denied, denied_to=given.denied_to, asked=given.asked)
+    sources = (*_sources(registered), *loaded.sources, *_sources(changes))
+    return loaded._replace(config=config, merged=before, sources=sources)
+
+
+def _sources(given: Iterable[tuple[Plugin, JsonObject]]) -> Iterator[SettingsSource]:
+    for plugin, said in given:
+        if said:
+            yield SettingsSource(plugin.source.where, said, "plugin", written=said)

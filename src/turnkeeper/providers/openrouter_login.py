@@ -11,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from turnkeeper.core.key_shapes import pasted
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.browser_callback import WAIT_S, BrowserCallback
 
@@ -70,6 +71,7 @@ async def exchanged(code: str, verifier: str, site: str = SITE) -> str:
     if response.status_code != 200:
         raise Invalid(f"{url} gave no key (status {response.status_code}); nothing was stored")
     try:
-        return msgspec.json.decode(response.content, type=_Given).key
+        given = msgspec.json.decode(response.content, type=_Given)
     except msgspec.MsgspecError as error:
         raise Invalid(f"{url} gave no key: {error}; nothing was stored") from error
+    return pasted(given.key, PROVIDER, "OpenRouter", own_host=True).key

@@ -106,7 +106,8 @@ async def _settings(address: str, host: WellKnown, environ: Mapping[str, str]) -
     headers = {name: filled(value) for name, value in published.remote_config.headers.items()}
     # A redirect would take the headers, and the token in them, to another host.
     further = _decoded(await _fetched(remote, headers), where, dict[str, object])
-    return settings.merged([published.config, further])
+    inner = further.get("config")  # Hosts give settings as they are, or as they publish them.
+    return settings.merged([published.config, inner if isinstance(inner, dict) else further])
 
 
 async def _published(address: str) -> Published:

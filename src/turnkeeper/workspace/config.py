@@ -131,14 +131,14 @@ def sources(
     return _with_rules(found, [one.path for one in code_directories(directory, worktree, environ)], tools)
 
 
-def with_flags(found: Sequence[SettingsSource], environ: Mapping[str, str]) -> tuple[SettingsSource, ...]:
-    """The sources, and each flag that overrides a setting as one more, to show what holds and why."""
-    share = settings.merged(source.settings for source in found).get("share")
-    result = list(found)
-    for variable, key, value in flags.settings_of(environ, share):
+def with_flags(loaded: LoadedSettings, environ: Mapping[str, str]) -> LoadedSettings:
+    """The settings, with each flag that overrides one as one more source, to show what holds and why."""
+    for variable, key, value in flags.settings_of(environ, loaded.merged.get("share")):
         given: JsonObject = {key[0]: {key[1]: value} if len(key) > 1 else value}
-        result.append(SettingsSource(variable, given, "variable", written=given))
-    return tuple(result)
+        source = SettingsSource(variable, given, "variable", written=given)
+        values = settings.merged([loaded.merged, given])
+        loaded = loaded._replace(merged=values, sources=(*loaded.sources, source))
+    return loaded
 
 
 def checked_file(file: Path, directory: Path, environ: Mapping[str, str]) -> tuple[SettingsSource, ...]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from turnkeeper.core import settings, trust
-from turnkeeper.core.setting_checks import KeyPath, Problem, dotted
+from turnkeeper.core.setting_checks import KeyPath, Problem, dotted, unknown_keys
 from turnkeeper.model.config import ProjectAsks
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
@@ -25,7 +25,7 @@ from turnkeeper.workspace import files
 from turnkeeper.workspace import setting_references as references
 from turnkeeper.workspace.markdown_files import MarkdownFile
 
-Layer: TypeAlias = Literal["user", "well-known", "project", "named file", "variable", "program"]
+Layer: TypeAlias = Literal["user", "well-known", "project", "named file", "variable", "program", "plugin"]
 """Where settings come from, weakest first."""
 
 _BODIES: Final = {"agent": "prompt", "command": "template"}
@@ -68,8 +68,6 @@ class SettingsSource(NamedTuple):
     """Whether it is a project's that is not trusted."""
     is_changed: bool = False
     """Whether it is in a trusted directory, and is not as it was when the user trusted it."""
-    problem: str | None = None
-    """Why the file is skipped."""
     kind: Literal["settings", "agent", "command"] = "settings"
     """What a file that is skipped would have given."""
 
@@ -124,7 +122,6 @@ class SettingsSource(NamedTuple):
                 "`turnkeeper trust`"
             )
         said += [f"{self.place(one.path)}: {one.message}" for one in self.problems if not one.is_error]
-        said += [f"the {self.kind} is skipped: {self.problem}"] if self.problem is not None else []
         return said
 
 
@@ -312,19 +309,28 @@ def _narrowed(source: SettingsSource) -> SettingsSource:
     return held._replace(denied=found.denied, denied_to=found.denied_to, asked=found.asked)
 
 
-def skipped(file: MarkdownFile, why: str, layer: Layer) -> SettingsSource:
-    """A markdown file that is not used."""
-    return SettingsSource(str(file.path), {}, layer, problem=why, kind=file.kind)
+def skipped(
+    file: MarkdownFile, why: str, layer: Layer, path: KeyPath = (), marks: Marks = MappingProxyType({})
+) -> SettingsSource:
+    """A markdown file that is not used, because of what is at a path of it."""
+    where = str(file.path)
+    problem = Problem(path, f"the {file.kind} is skipped: {why.removeprefix(f'{where}: ')}")
+    return SettingsSource(where, {}, layer, marks=marks, problems=(problem,), kind=file.kind)
 
 
 def _markdown_source(file: MarkdownFile, content: bytes, layer: Layer) -> SettingsSource:
     """The settings of a markdown file. A wrong file is skipped, and others are loaded."""
     where = str(file.path)
     try:
-        given = settings.checked(clean_json(file.settings(content)), where)
+        read = clean_json(file.settings(content))
     except Invalid as error:
         return skipped(file, str(error), layer)
-    return SettingsSource(where, given, layer, written=given, marks=_markdown_marks(file, given, content))
+    assert isinstance(read, dict)
+    marks = _markdown_marks(file, read, content)
+    if (wrong := settings.wrong_type(read)) is not None:
+        return skipped(file, wrong.message, layer, wrong.path, marks)
+    given = settings.checked(read, where)
+    return SettingsSource(where, given, layer, written=given, marks=marks, problems=unknown_keys(read))
 
 
 def _repeated(text: str) -> Iterator[Problem]:
