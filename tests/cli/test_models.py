@@ -80,6 +80,12 @@ def test_a_search_goes_through_all_providers_and_those_with_a_key_come_first(sho
     assert "openrouter/" not in table.stdout
 
 
+def test_a_search_has_models_first_in_which_each_word_begins_a_piece(shop: Shop) -> None:
+    found = json.loads(shop.process("models", "anthropic", "--search", "sonnet 4", "--json").stdout)["items"]
+    ids = [one["id"] for one in found]
+    assert ids.index("anthropic/claude-sonnet-4-5") < ids.index("anthropic/claude-3-5-sonnet-20240620")
+
+
 def test_a_search_that_fits_nothing_gives_the_nearest(shop: Shop) -> None:
     near = shop.process("models", "--search", "claude sonet")
     assert near.returncode == 0

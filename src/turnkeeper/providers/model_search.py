@@ -22,13 +22,16 @@ class FoundModels(NamedTuple):
 def search(catalog: Catalog, text: str, providers: Iterable[str]) -> FoundModels:
     """The models of these providers, in their order, that have every word of a text in id, name or provider.
 
-    Deprecated models come last.
+    Those in which each word begins a piece come first: 4 is in ``20240620``, too. Deprecated models come last.
     """
     words = text.casefold().split()
     everything = [model for one in providers for model in catalog.provider(one).models.values()]
     fitting = [model for model in everything if all(word in _text(catalog, model) for word in words)]
     if fitting:
-        return FoundModels(True, tuple(sorted(fitting, key=lambda one: one.status == "deprecated")))
+        ranked = sorted(
+            fitting, key=lambda one: (one.status == "deprecated", not _begins(words, _pieces(_text(catalog, one))))
+        )
+        return FoundModels(True, tuple(ranked))
     near_words = _Near(words)
     rated = [(near_words.rating(model), model) for model in everything]
     near = sorted((one for one in rated if one[0] >= _NEAR), key=lambda one: -one[0])
@@ -37,6 +40,10 @@ def search(catalog: Catalog, text: str, providers: Iterable[str]) -> FoundModels
 
 def _text(catalog: Catalog, model: ModelInfo) -> str:
     return f"{model.provider_id}/{model.id} {model.name} {catalog.title(model.provider_id)}".casefold()
+
+
+def _begins(words: Sequence[str], pieces: Sequence[str]) -> bool:
+    return all(any(piece.startswith(word) for piece in pieces) for word in words)
 
 
 class _Near:
