@@ -72,10 +72,26 @@ def test_a_search_finds_what_is_said_whatever_was_worked_off(
                 work_off(connection)
             newest_first = list(reversed(said.items()))
             assert found(connection, "tide") == [path for path, text in newest_first if "tide" in text]
+            for place in ("a", "a/1", "b"):
+                below = [path for path, text in newest_first if "tide" in text and path.startswith(place + "/")]
+                assert search(connection, ["tide"], place, 9999) == below
             assert found(connection, "ebb", "tid", limit=1) == [p for p, text in newest_first if text == "ebb tide"][:1]
         worked_off(connection)
         assert connection.execute("SELECT count(*) FROM word_docsize").get == len(said)
         assert {path for (path,) in connection.execute("SELECT key FROM text")} == said.keys()
+
+
+def test_a_search_below_a_path_reads_nothing_else_of_the_queue(connection: apsw.Connection) -> None:
+    enqueue(connection, [(f"session-{number}/title", "tide") for number in range(100)])
+    rows: list[tuple[object, ...]] = []
+
+    def read(_: apsw.Cursor, row: tuple[object, ...]) -> tuple[object, ...]:
+        rows.append(row)
+        return row
+
+    connection.row_trace = read
+    assert search(connection, ["tide"], "session-7", 10) == ["session-7/title"]
+    assert len(rows) == 1
 
 
 def test_much_is_worked_off_a_little_at_a_time(connection: apsw.Connection) -> None:

@@ -97,9 +97,9 @@ def search(connection: apsw.Connection, wanted: Sequence[str], prefix: str, limi
     low, high = below(prefix)
     found: list[str] = []
     with connection:  # One snapshot of queue and index, because texts move between them.
-        queue = _Queue(connection)
+        queue = _Queue(connection, low, high)
         for path, text in queue.texts():
-            if low < path < high and _has(text, wanted):
+            if _has(text, wanted):
                 found.append(path)
         # CROSS JOIN makes the word index the outer loop, which gives the newest first and stops at the limit.
         rows = connection.execute(
@@ -117,10 +117,14 @@ def search(connection: apsw.Connection, wanted: Sequence[str], prefix: str, limi
 
 
 class _Queue:
-    """The queue, newest first, and the indexed texts that it replaces."""
+    """What is queued between two paths, newest first, and the indexed texts there that it replaces."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        rows = connection.execute(f"SELECT {_KEY_AND_TEXT} FROM word_queue ORDER BY id DESC").fetchall()
+    def __init__(self, connection: apsw.Connection, low: str, high: str) -> None:
+        # A removal counts wherever it is, because it may be of a path above.
+        rows = connection.execute(
+            f"SELECT {_KEY_AND_TEXT} FROM word_queue WHERE (key > ? AND key < ?) OR key GLOB '*/' ORDER BY id DESC",
+            (low, high),
+        ).fetchall()
         self._rows = [
             (_text(key), _text(text) if text is not None else None)
             for key, text in cast("list[tuple[bytes, bytes | None]]", rows)
