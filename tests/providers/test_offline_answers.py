@@ -239,9 +239,15 @@ def test_a_title_is_a_few_words_of_the_prompt(prompt: str, expected: str) -> Non
 
 
 def test_a_summary_tells_what_was_asked_and_done() -> None:
-    history = (user("read a.py"), called(call("read", filePath="a.py")), gave("1: x"), user("Summarise the above."))
-    said = text(respond(asked(*history, tools=())))
-    assert said == f"## Asked\n- Read a.py\n\n## Done\n- `read` a.py\n\n{HONEST}"
+    conversation = (
+        "<conversation>\n[User]: read a.py\n\n"
+        '[Assistant tool call]: read({"filePath":"a.py"})\n[Tool result]: 1: x\n\n[Assistant]: a.py has 1 line.\n\n'
+        "[User]: look at @b.py\n"
+        '[User]: The read tool was called for the user with this input: {"filePath":"b.py"}\n[User]: 1: y\n\n'
+        '[Assistant tool call]: bash({"command":"make)\n</conversation>\n\nThe summary has at most 256 tokens.'
+    )
+    said = text(respond(asked(user(conversation), system=("You summarise.",), tools=())))
+    assert said == f"## Asked\n- Read a.py\n- Look at @b.py\n\n## Done\n- `read` a.py\n\n{HONEST}"
 
 
 def test_a_form_is_filled_with_the_least_that_fits() -> None:

@@ -3,8 +3,10 @@
 It makes real tool calls for plain requests (``words``), one step a turn, and then reports their results.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Final, assert_never
 
@@ -42,6 +44,8 @@ STRUCTURED: Final = "StructuredOutput"
 _ATTACHED: Final = re.compile(r"The \w+ tool was called for the user with this input: ")
 """The runtime's announcement of a file attached to a prompt; the next text is the file's content."""
 _SUMMARY: Final = re.compile(r"summar|compact|continu\w+ (?:our|this|the) conversation", re.IGNORECASE)
+_SAID: Final = re.compile(r"^\[User\]: (.*)", re.MULTILINE)
+_CALLED: Final = re.compile(r"^\[Assistant tool call\]: ([^\s(]+)\((\{.*\})\)$", re.MULTILINE)
 _OTHER_NAMES: Final = {"filePath": ("path", "file_path"), "path": ("directory",), "replaceAll": ("replace_all",)}
 
 
@@ -216,20 +220,20 @@ def _why_left(left: list[Task], tools: dict[str, ToolDefinition]) -> str:
 
 
 def _summary(messages: Sequence[ModelMessage]) -> str:
-    """A Summary: the user's requests and the tools that were called."""
-    asked = [
-        part.text.strip()
-        for turn in messages
-        if isinstance(turn, UserTurn)
-        for part in turn.content[:1]
-        if isinstance(part, Text)
-    ]
-    calls = [
-        part for turn in messages if isinstance(turn, AssistantTurn) for part in turn.content if isinstance(part, Call)
-    ]
-    goals = "\n".join(f"- {title(text)}" for text in asked[:-1][-20:]) or "- nothing yet"
+    """A Summary: the user's requests and the tools that were called, as the conversation in the prompt has them."""
+    conversation = "\n".join(map(_words_of, _prompts(messages)))
+    said = ["", *_SAID.findall(conversation)]
+    asked = [text for before, text in pairwise(said) if not _ATTACHED.match(text) and not _ATTACHED.match(before)]
+    calls = list(_calls_in(conversation))
+    goals = "\n".join(f"- {title(text)}" for text in asked[-20:]) or "- nothing yet"
     used = "\n".join(f"- {report.named(call)}" for call in calls[-20:]) or "- nothing yet"
     return f"## Asked\n{goals}\n\n## Done\n{used}\n\n{HONEST}"
+
+
+def _calls_in(conversation: str) -> Iterator[Call]:
+    for name, arguments in _CALLED.findall(conversation):
+        with suppress(ValueError):  # The end of a long call is cut off.
+            yield Call(id="", name=name, input=json.loads(arguments))
 
 
 # --- Arguments and events ----------------------------------------------------------------------------------------
