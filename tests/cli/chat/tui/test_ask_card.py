@@ -84,3 +84,23 @@ async def test_a_card_names_the_tool_and_the_file_outside_the_project(shop: Shop
         assert str(card.border_subtitle) == "y once · a always (the same) · n refuse · e advice · Tab the prompt"
         card.ask.give(Reply(answer="reject"))
         await seen.rests()
+
+
+@pytest.mark.parametrize(
+    ("width", "keys"),
+    [
+        (100, "y once · a always (ls *) · n refuse · e advice · Tab the prompt"),
+        (60, "y once · a always (ls *) · n refuse · e advice"),
+        (46, "y once · a always (ls *) · n refuse"),
+        (40, "y once · n refuse"),
+    ],
+)
+async def test_a_narrow_card_still_tells_how_to_refuse(shop: Shop, width: int, keys: str) -> None:
+    async with driven(shop, size=(width, 12)) as seen:
+        seen.place.asks.waiting[:] = [OpenAsk(PERMISSION)]
+        await seen.until(lambda: bool(seen.screen.query(AskCard)))
+        card = seen.screen.query_one(AskCard)
+        await seen.until(lambda: card.is_armed)
+        assert str(card.border_subtitle) == keys
+        seen.place.asks.waiting.clear()
+        await seen.until(lambda: not seen.screen.query(AskCard))

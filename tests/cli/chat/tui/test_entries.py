@@ -79,6 +79,19 @@ def test_a_prompt_that_waited_moves_to_where_it_took_effect(before: int) -> None
     assert taken == (late if before == 2 else late[::-1])
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_prompt_that_waited_took_effect_at_the_latest_when_it_is_answered(*, is_known: bool) -> None:
+    [answer] = [one.info for one in stored() if isinstance(one.info, AssistantMessage)][:1]
+    shown = Transcript()
+    shown.recorded(answer.parent_id)  # Only once: the server was restarted when it became part of the history.
+    if is_known:
+        shown.prompted("next", "steers", message_id=answer.parent_id)
+    shown.began(answer)
+    if not is_known:
+        shown.prompted("next", "steers", message_id=answer.parent_id)
+    assert [(one.text, one.about) for one in shown.entries.values() if one.kind == "prompt"] == [("next", "")]
+
+
 def test_only_what_changed_is_drawn_again() -> None:
     shown = Transcript()
     shown.prompted("hello")

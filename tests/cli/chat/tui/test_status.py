@@ -26,6 +26,9 @@ FACTS = Facts(SESSION, "build", "offline/tk-1", 0.41, 20_000, TOKENS)
     [
         (100, ["Tide tables · build · offline/tk-1", "window 50 %", "$0.41", "+120 -8"]),
         (60, ["Tide tables", "window 50 %", "$0.41", "+120 -8"]),
+        (46, ["Tide", "window 50 % · $0.4100 · +120 -8"]),
+        (38, ["Tide", "window 50 % · $0.4100"]),
+        (20, ["Tide", "$0.4100"]),
     ],
 )
 def test_the_header_fits_its_width_and_keeps_the_numbers(width: int, expected: list[str]) -> None:

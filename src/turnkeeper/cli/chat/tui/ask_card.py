@@ -88,7 +88,7 @@ class AskCard(Vertical, can_focus=True):
         ways = self._ways()
         room = self.app.size.width - SUBTITLE_EDGES
         while len(ways) > 1 and cells(GAP.join(ways)) > room:
-            ways.pop()  # The last ones matter least.
+            ways.pop(1 if len(ways) == 3 else -1)  # The last ones matter least, but how to refuse is always told.
         self.border_subtitle = Content(GAP.join(ways))
 
     def take_focus(self) -> None:

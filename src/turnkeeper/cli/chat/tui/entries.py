@@ -3,7 +3,6 @@
 Nothing here draws. The screen asks several times a second which entries have changed.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -77,15 +76,18 @@ class Transcript(Display):
         self.tokens: Tokens | None = None
         """What the last request and its answer took."""
         self._growing: dict[str, PartialPart] = {}
-        self._recorded = Counter[str]()
-        """How often each prompt was recorded; from the second time on it is part of the history."""
+        self._recorded: set[str] = set()
+        """The prompts that were recorded."""
+        self._in_history: set[str] = set()
+        """The prompts that are known to be part of the history: recorded a second time, or answered."""
         self._notes = 0
         self._header = ""
 
     # Calls of the feed.
 
     def began(self, message: AssistantMessage) -> None:
-        """Show agent and model when they change."""
+        """Show agent and model when they change, and the prompt that is answered where it took effect."""
+        self._took_effect(message.parent_id)  # After a server was restarted nothing else may tell.
         self._head(message)
         self.turn, self.waiting = message, None
 
@@ -126,15 +128,15 @@ class Transcript(Display):
         if not message_id:
             self._add("prompt", harmless(text), about)
             return
-        is_promoted = self._recorded[message_id] > 1  # It may be before we know that it was admitted.
+        is_promoted = message_id in self._in_history  # It may be before we know that it was admitted.
         id = message_id if is_promoted else _waiting(message_id)
         self._put(Entry(id, "prompt", harmless(text), "" if is_promoted else about, message_id=message_id))
 
     def recorded(self, message_id: str) -> None:
         """Show a prompt that waited where it took effect."""
-        self._recorded[message_id] += 1
-        if self._recorded[message_id] > 1 and (waited := self._remove(_waiting(message_id))) is not None:
-            self._put(Entry(message_id, "prompt", waited.text, message_id=message_id))
+        if message_id in self._recorded:
+            self._took_effect(message_id)
+        self._recorded.add(message_id)
 
     def note(self, text: str) -> None:
         """Show a remark."""
@@ -232,6 +234,11 @@ class Transcript(Display):
         self._put(Entry(part.id, "note", text, message_id=part.message_id))
 
     # Entries.
+
+    def _took_effect(self, message_id: str) -> None:
+        self._in_history.add(message_id)
+        if (waited := self._remove(_waiting(message_id))) is not None:
+            self._put(Entry(message_id, "prompt", waited.text, message_id=message_id))
 
     def _head(self, message: AssistantMessage) -> None:
         header = f"{message.agent} · {message.provider_id}/{message.model_id}"

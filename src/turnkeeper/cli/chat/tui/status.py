@@ -11,6 +11,8 @@ from turnkeeper.model.session import Session, Tokens
 
 GAP = " · "
 BAR = 8
+LEAST_TITLE = 8
+"""How many columns the title gets, before numbers are left out for it."""
 LEAST = 24
 """How many columns what happens now gets, before keys are left out for it."""
 TRANSCRIPT_KEYS = "j k move · o unfold · c copy · f fork · Esc prompt"
@@ -32,14 +34,13 @@ class Facts(NamedTuple):
 
 def header(facts: Facts, width: int) -> Text:
     """Title, agent and model at the left; window, cost and changed lines at the right; as much as fits."""
-    right = [part for part in (_window(facts), _cost(facts), _changes(facts)) if part is not None]
-    ended = Text(GAP).join(right)
+    ended = _numbers(facts, width - LEAST_TITLE - 2)
     session = facts.session
     title = "new session" if session is None or is_default(session.title) else one_line(session.title)
     left = [title, facts.agent, facts.model]
     while len(left) > 1 and sum(map(cells, left)) + len(GAP) * (len(left) - 1) + 2 + ended.cell_len > width:
         left.pop(1 if len(left) == 3 else -1)  # The agent goes first, then the model.
-    room = max(width - ended.cell_len - 2, 8)
+    room = max(width - ended.cell_len - 2, LEAST_TITLE)
     begun = Text(shortened(GAP.join(filter(None, left)), room), style="bold")
     return Text.assemble(begun, " " * max(width - begun.cell_len - ended.cell_len, 2), ended)
 
@@ -52,13 +53,24 @@ def window_percent(tokens: Tokens | None, window: int) -> int | None:
     return min(round(100 * used / window), 100)
 
 
-def _window(facts: Facts) -> Text | None:
+def _numbers(facts: Facts, room: int) -> Text:
+    """Window, cost and changed lines. The bar goes first, then the changed lines, then the window."""
+    window, cost, changes = _window(facts, BAR), _cost(facts), _changes(facts)
+    brief = _window(facts, 0)
+    for parts in ((window, cost, changes), (brief, cost, changes), (brief, cost)):
+        shown = Text(GAP).join(part for part in parts if part is not None)
+        if shown.cell_len <= room:
+            return shown
+    return cost or Text()
+
+
+def _window(facts: Facts, bar: int) -> Text | None:
     percent = window_percent(facts.tokens, facts.window)
     if percent is None:
         return None
-    filled = round(BAR * percent / 100)
+    filled = round(bar * percent / 100)
     style = "yellow" if percent >= FULL_PERCENT else ""
-    return Text(f"window {percent} % {'━' * filled}{'─' * (BAR - filled)}", style=style)
+    return Text(f"window {percent} % {'━' * filled}{'─' * (bar - filled)}".rstrip(), style=style)
 
 
 def _cost(facts: Facts) -> Text | None:
