@@ -42,9 +42,18 @@ def test_a_stream_is_an_object_a_line(shop: Shop) -> None:
 
 
 def test_a_failure_is_an_object_on_standard_error(shop: Shop) -> None:
-    lines = ["session show nothing", "session list --limit 0", "config edit", "chat", "demo", "export --html - --json"]
+    lines = [
+        "session show nothing",
+        "session list --limit 0",
+        "config edit",
+        "chat",
+        "demo",
+        "export --html - --json",
+        "session",
+        "",
+    ]
     answers = run_all(shop, [f"--json {line}" for line in lines])
-    assert [(one.code, one.out) for one in answers] == [(1, ""), (2, ""), (2, ""), (2, ""), (2, ""), (2, "")]
+    assert [(one.code, one.out) for one in answers] == [(1, ""), *[(2, "")] * 7]
     for one in answers:
         assert list(json.loads(one.err.splitlines()[-1])["error"]) == ["name", "message"]
 

@@ -82,6 +82,8 @@ def call(level: App, words: Sequence[str], options: Options = DEFAULTS) -> objec
     """Parse words and call their command. A command that takes shared options gets these."""
     command, bound, unparsed = level.parse_args(words, print_error=False, exit_on_error=False)
     if command.__name__ == "help_print":
+        if options.json and not any(word in app.help_flags for word in words):
+            raise UsageError(f"name a command; `{' '.join(('turnkeeper', *words))} --help` lists them")
         # The page of a group shows the first line of each command's docstring, so the commands are imported.
         group = app.parse_commands([word for word in words if word not in app.help_flags])[1][-1]
         for name in group:
