@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -124,6 +125,11 @@ ACTS: dict[str, Act] = {
     "a recovery that is none": lambda tk, id: tk.recover("banana"),
     "a layout that is none": lambda tk, id: tk.export_all("/dev/null/out", layout="banana"),
     "an export to a number": lambda tk, id: tk.export_all(5),
+    "an export to half a character": lambda tk, id: tk.export_all("/tmp/\ud800"),
+    "an export to a path with a NUL": lambda tk, id: tk.export_all(Path("/tmp/a\0b")),
+    "a blame of half a character": lambda tk, id: tk.blame("\ud800"),
+    "a blame of a path with a NUL": lambda tk, id: tk.blame("a\0b"),
+    "a list of a directory with half a character": lambda tk, id: tk.list(directory="/\ud800"),
 }
 
 NAMED: dict[str, Act] = {
@@ -230,6 +236,13 @@ async def test_what_cannot_be_an_id_is_refused_by(name: str, tk: Turnkeeper) -> 
     for id in wrong:
         with anyio.fail_after(60), pytest.raises(Invalid):
             await NAMED[name](tk, id)
+
+
+@pytest.mark.parametrize("message_id", ["", "a/b", "a\0b"])
+async def test_a_message_that_cannot_be_is_refused(message_id: str, tk: Turnkeeper, session_id: str) -> None:
+    for act in (tk.message, tk.remove_message, tk.withdraw, tk.revert, tk.stage_revert):
+        with pytest.raises((Invalid, NotFound)):
+            await act(session_id, message_id)
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -128,9 +128,12 @@ def check(name: str, given: object, annotation: str) -> None:
 def _check(name: str, given: object, wanted: tuple[Wanted, ...]) -> None:
     if not any(one.has(given) for one in wanted):
         raise Invalid(f"{name} is {_words(wanted)}, not {given!r:.80}")
-    if isinstance(given, str) and KINDS["Path"] not in (one.kind for one in wanted):  # A path may hold other bytes.
+    is_path = KINDS["Path"] in (one.kind for one in wanted)
+    if is_path and "\0" in str(given):
+        raise Invalid(f"{name} holds a NUL, which no path can")
+    if isinstance(given, str) or is_path:
         try:
-            given.encode()
+            str(given).encode(errors="surrogateescape" if is_path else "strict")  # A path may hold other bytes.
         except UnicodeEncodeError as error:
             raise Invalid(f"{name} holds half a character ({error.reason}); send whole ones") from error
 
