@@ -68,7 +68,7 @@ def test_every_option_has_words_and_no_negation(tmp_path: Path, chain: tuple[str
     assert [one for one in negations if one in page] == []
 
 
-@pytest.mark.parametrize("words", [[], ["session"], ["db"], ["-h"], ["session", "-h"], ["--json"]])
+@pytest.mark.parametrize("words", [[], ["session"], ["db"], ["-h"], ["session", "-h"], ["--json", "--help"]])
 def test_a_group_without_a_command_shows_its_help(tmp_path: Path, words: list[str]) -> None:
     shown = tk(tmp_path, *words)
     assert shown.code == 0
