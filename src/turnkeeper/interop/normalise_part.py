@@ -12,6 +12,8 @@ from turnkeeper.model.value import Json
 KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Part) if kind is not ForeignPart)
 """The part types of the model. A part of another type becomes a ForeignPart."""
 
+_PART = cast("type[Part]", Part)  # A union can be converted to, but is no class.
+
 
 def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
     """The part at this index of a message. Raises Unreadable if it cannot be stored at all."""
@@ -20,7 +22,7 @@ def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
     placed = {**raw, **place}
     if isinstance(placed.get("type"), str) and placed["type"] in KNOWN:
         try:
-            return cast(Part, fit(_filled(placed, message), Part))
+            return fit(_filled(placed, message), _PART)
         except Unreadable:
             pass  # A known type with wrong fields is kept unchanged.
     return ForeignPart(id=name, session_id=message.session_id, message_id=message.id, body=placed)
