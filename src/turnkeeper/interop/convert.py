@@ -25,7 +25,7 @@ _ERROR = re.compile(r"(?P<reason>.*) - at `(?P<path>\$.*)`", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
-def fit(raw: RawObject, kind: type[V]) -> V:
+def converted(raw: RawObject, kind: type[V]) -> V:
     """The value, with the fields that do not fit in its ``$extra``. Raises Unreadable."""
     try:
         value = trimmed(public(raw), kind)

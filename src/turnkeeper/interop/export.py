@@ -13,7 +13,7 @@ import msgspec
 from turnkeeper.core.extra import restore
 from turnkeeper.core.redaction import Redactor
 from turnkeeper.interop import redacted
-from turnkeeper.interop.fit import public
+from turnkeeper.interop.convert import public
 from turnkeeper.interop.raw import RawObject, plain
 from turnkeeper.interop.sanitise import sanitise_message, sanitise_part, sanitise_session
 from turnkeeper.interop.shapes import as_object

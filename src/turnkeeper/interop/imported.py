@@ -1,4 +1,4 @@
-"""Where an imported session came from: ``imported`` in its metadata."""
+"""The source of an imported session: ``imported`` in its metadata."""
 
 from typing import TYPE_CHECKING
 

@@ -14,8 +14,8 @@ from turnkeeper.core import slug
 from turnkeeper.core.titles import default_title
 from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.interop import shapes
+from turnkeeper.interop.convert import converted, trimmed
 from turnkeeper.interop.fields import word
-from turnkeeper.interop.fit import fit, trimmed
 from turnkeeper.interop.normalise_part import part_of
 from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, minted
 from turnkeeper.interop.report import Finding
@@ -63,7 +63,7 @@ def incoming(raw: RawSession) -> Incoming:
     if not is_safe(raw.info.get("id")) or not raw.info["id"].startswith("ses"):
         raise Unreadable(f"{raw.info.get('id')!r} is not a session id")
     info = _session_info(raw)
-    made = Incoming(fit(info, Session), [], _todos(raw.todos), _diffs(raw.diffs))
+    made = Incoming(converted(info, Session), [], _todos(raw.todos), _diffs(raw.diffs))
     made.session, dropped = _narrowing(made.session)
     if dropped:
         made.skipped.append(Finding(reason=f"{dropped} permission rules that do not deny", session_id=made.session.id))
@@ -158,7 +158,7 @@ def _messages(raw: RawSession, made: Incoming) -> Iterator[IncomingMessage]:
         if message.info.get("role") == "user":
             prompt = message_id
         try:
-            info = fit(_message_info(message.info, made.session, model, prompt), _MESSAGE)
+            info = converted(_message_info(message.info, made.session, model, prompt), _MESSAGE)
         except Unreadable as error:
             made.unreadable.append(Finding(reason=str(error), **where))
             continue

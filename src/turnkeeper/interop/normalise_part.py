@@ -3,7 +3,7 @@
 from typing import cast, get_args
 
 from turnkeeper.interop import shapes
-from turnkeeper.interop.fit import fit
+from turnkeeper.interop.convert import converted
 from turnkeeper.interop.raw import RawObject, Unreadable, derived_id
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import ForeignPart, Part
@@ -22,7 +22,7 @@ def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
     placed = {**raw, **place}
     if isinstance(placed.get("type"), str) and placed["type"] in KNOWN:
         try:
-            return fit(_filled(placed, message), _PART)
+            return converted(_filled(placed, message), _PART)
         except Unreadable:
             pass  # A known type with wrong fields is kept unchanged.
     return ForeignPart(id=name, session_id=message.session_id, message_id=message.id, body=placed)

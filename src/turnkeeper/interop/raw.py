@@ -21,7 +21,7 @@ RawObject: TypeAlias = dict[str, Any]
 """A JSON object of a source, with values of any shape."""
 
 ReadOnlyObject: TypeAlias = Mapping[str, Any]
-"""The same, where it is only read."""
+"""A JSON object of a source that is only read."""
 
 
 class Unreadable(Exception):
