@@ -140,7 +140,7 @@ async def _changes(
 
 
 async def _not_known(tk: "Turnkeeper | Client", session_id: str, message: str | None) -> str | None:
-    """What may have changed besides; a server does not tell."""
+    """Possible changes that are not known, as text. A server does not report them."""
     store = local_store(tk)
     if store is None:
         return None
@@ -149,7 +149,7 @@ async def _not_known(tk: "Turnkeeper | Client", session_id: str, message: str | 
 
 
 async def _empty(tk: "Turnkeeper | Client", session_id: str, left: str | None, *, is_whole: bool) -> str:
-    """What is said if there is no change. A fork counts its own turns, though its history has others."""
+    """The text for no changes. Those of a fork begin with its own turns."""
     if left is not None:
         return "No change is known."
     origin = (await tk.get(session_id)).origin if is_whole else None  # A server does not tell it.
@@ -157,7 +157,7 @@ async def _empty(tk: "Turnkeeper | Client", session_id: str, left: str | None, *
 
 
 async def _served(tk: "Turnkeeper | Client", session_id: str, message_id: str | None) -> "tuple[FileChange, ...]":
-    """What a server tells: diffs without renames."""
+    """The changes from a server: diffs without renames."""
     from turnkeeper.client import Client
     from turnkeeper.core.stored_changes import stored_change
 

@@ -115,7 +115,7 @@ async def messages(
 
 
 async def pending_undo(tk: "Turnkeeper | Client", session: "Session") -> "Undone | None":
-    """Where a pending undo of a session begins."""
+    """The beginning of a pending undo of a session."""
     from turnkeeper.cli.transcript import Undone
     from turnkeeper.model.refusal import NotFound
 
@@ -210,7 +210,7 @@ def _changed(session: "Session") -> str:
 
 
 def undone_words(session: "Session") -> str:
-    """What a pending undo has set aside, and what becomes of it; empty if nothing is undone."""
+    """The description of a pending undo and how it ends; empty if there is none."""
     if session.revert is None:
         return ""
     what = f" ({changed})" if (changed := _changed(session)) else ""

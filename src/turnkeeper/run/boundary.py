@@ -54,7 +54,7 @@ class Boundary(msgspec.Struct, frozen=True):
         rules: Ruleset,
         served: tuple[McpInstructions, ...],
     ) -> tuple[Epoch, History]:
-        """The epoch this turn runs in, and the history with the news the model is told before it."""
+        """The epoch this turn runs in, and the history with the context updates that the model gets before it."""
         epoch_seq = view.epoch.seq if view.epoch is not None else 0
         compacted_at, told = look_back((entry.message for entry in reversed(history.entries)), epoch_seq)
         now = Circumstances(
@@ -101,7 +101,7 @@ class Boundary(msgspec.Struct, frozen=True):
         return await self.store.queries.whole(after.epoch), history
 
     async def _told_in_all(self, session_id: str, epoch_seq: int) -> list[ContextUpdate]:
-        """The news of this epoch that the model was told, from the store."""
+        """The context updates of this epoch that the model has received, from the store."""
         past: list[Message] = []
         async for message in self.store.queries.stream(session_id):
             if message.info.seq <= epoch_seq:

@@ -42,7 +42,7 @@ class Prepared(msgspec.Struct, frozen=True):
     rules: Ruleset
     toolbox: Toolbox
     changes: tuple[str, ...]
-    """Which plugins described a tool anew."""
+    """Which plugins changed the description of a tool."""
 
 
 class Preparation(msgspec.Struct, frozen=True):
@@ -56,10 +56,10 @@ class Preparation(msgspec.Struct, frozen=True):
     fitter: ContextFitter
     changes: ChangeSummaries
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
-    """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
+    """Called when the first turn after a prompt begins, so that upkeep can start concurrently."""
 
     async def run(self, writer: FencedWriter, view: SessionView, history: History, action: RunTurn) -> None:
-        """One turn, from its preparation to its end."""
+        """Prepare and run one turn."""
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
         mint, directory = self.store.mint, view.session.directory

@@ -40,7 +40,7 @@ class HttpRequest(msgspec.Struct, Generic[Q, B], frozen=True):
 
     @property
     def directories(self) -> "Directories":
-        """What is known of directories: their settings, agents, tools and MCP servers."""
+        """The directories of the runtime: their settings, agents, tools and MCP servers."""
         return self.turnkeeper.runtime.directories
 
     @property

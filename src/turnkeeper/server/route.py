@@ -30,7 +30,7 @@ class Route(msgspec.Struct, frozen=True):
     answer: Any
     status: int
     refusals: tuple[type[Refusal], ...]
-    """Those to document, besides Invalid, which any operation may answer."""
+    """The refusals to document, besides Invalid, which any operation may answer."""
     media: str
     """The media type of the answer: ``text/event-stream`` for streams."""
 

@@ -117,7 +117,7 @@ def search(connection: apsw.Connection, wanted: Sequence[str], prefix: str, limi
 
 
 class _Queue:
-    """What is queued between two paths, newest first, and the indexed texts there that it replaces."""
+    """The queued texts between two paths, newest first, and the indexed texts that they replace."""
 
     def __init__(self, connection: apsw.Connection, low: str, high: str) -> None:
         # A removal counts wherever it is, because it may be of a path above.
