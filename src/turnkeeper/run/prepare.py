@@ -8,14 +8,11 @@ from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.fitting import too_large
 from turnkeeper.core.history import History, last_root
 from turnkeeper.core.next_action import RunTurn
-from turnkeeper.core.skills import TOOL as SKILL
 from turnkeeper.core.turn_ends import Ending, open_turn, refused
 from turnkeeper.core.turn_request import PreparedRequest, TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import answer_max
-from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import TurnPath, UserMessage
-from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.plugins.payloads import RequestInput
 from turnkeeper.plugins.plugin_set import PluginSet
@@ -30,19 +27,7 @@ from turnkeeper.run.plan_mode import remind
 from turnkeeper.run.settlements import Settlements, TurnSetting
 from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.store import Store
-from turnkeeper.tools.mcp_tools import instructions
-from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.project import ProjectPlace, check_not_grown, stored_place
-
-
-class Prepared(msgspec.Struct, frozen=True):
-    """The inputs of a turn, and what its calls are settled with."""
-
-    inputs: TurnInputs
-    rules: Ruleset
-    toolbox: Toolbox
-    changes: tuple[str, ...]
-    """Which plugins changed the description of a tool."""
 
 
 class Preparation(msgspec.Struct, frozen=True):
@@ -77,17 +62,25 @@ class Preparation(msgspec.Struct, frozen=True):
         except Refusal as refusal:
             await record_failed_turn(writer, message, refused(str(refusal)), mint.now())
             return
-        prepared = await self._prepared(writer, view, history, action, setting, model)
-        view = prepared.inputs.view
-        ready = await self.fitter.fit(writer, prepared.inputs, setup.window, message.time.created)
+        agent = setting.agent
+        view, history = await remind(writer, view, history, user, agent, setting.plan, mint)
+        rules = self.settlements.rules(setting, view)
+        toolbox = setup.toolbox.visible(rules, user.tools, model_id=model.id, agents=setup.agents.values())
+        epoch, history = await self.boundary.cross(writer, view, history, model, setting, toolbox, rules)
+        output_max = answer_max(model.limits, setup.window)
+        tools, described = await changed_tools(setup.plugins, toolbox.definitions(), writer.session_id)
+        servers = {one.name: one.tools_hash for one in setup.servers if one.is_on and one.tools}
+        brought = brought_tools(setup.plugins, toolbox.definitions())
+        inputs = TurnInputs(view, history, action, user, model, agent, epoch, tools, output_max, servers, brought)
+        ready = await self.fitter.fit(writer, inputs, setup.window, message.time.created)
         if ready is None:
             return
         if (failure := too_large(ready)) is not None:
             await record_failed_turn(writer, message, Ending(failure=failure), mint.now())
             return
-        ready = await _changed(ready, setup.plugins, prepared.changes)
+        ready = await _changed(ready, setup.plugins, described)
         earlier = latest_calls(ready.inputs.history, action.user)
-        settlement = self.settlements.settlement(writer, view, setting, prepared.rules, prepared.toolbox, earlier)
+        settlement = self.settlements.settlement(writer, view, setting, rules, toolbox, earlier)
         settlement.is_last, settlement.schema = ready.inputs.is_last, ready.inputs.schema
         turn = Turn(
             writer,
@@ -100,49 +93,7 @@ class Preparation(msgspec.Struct, frozen=True):
             lambda failure: self.fitter.remedy(failure, ready, provider, setup.window),
         )
         await turn.run()
-        self.changes.after_turn(view, prepared.inputs.history, user, turn.files, setup.snapshots)
-
-    async def _prepared(
-        self,
-        writer: FencedWriter,
-        view: SessionView,
-        history: History,
-        action: RunTurn,
-        setting: TurnSetting,
-        model: ModelInfo,
-    ) -> Prepared:
-        """The inputs of a turn, after reminders and updates of the context are recorded."""
-        setup, agent, user = setting.setup, setting.agent, setting.user
-        view, history = await remind(writer, view, history, user, agent, setting.plan, self.store.mint)
-        rules = self.settlements.rules(setting, view)
-        toolbox = setup.toolbox.visible(rules, user.tools, model_id=model.id, agents=setup.agents.values())
-        epoch, history = await self.boundary.cross(
-            writer,
-            view,
-            history,
-            model,
-            agent,
-            setting.place,
-            setup,
-            skills=setup.skills if SKILL in toolbox.names else (),
-            rules=rules,
-            served=instructions(setup.servers, toolbox.names),
-        )
-        tools, changes = await changed_tools(setup.plugins, toolbox.definitions(), writer.session_id)
-        inputs = TurnInputs(
-            view,
-            history,
-            action,
-            user,
-            model,
-            agent,
-            epoch,
-            tools,
-            output_max=answer_max(model.limits, setup.window),
-            servers={one.name: one.tools_hash for one in setup.servers if one.is_on and one.tools},
-            plugins=brought_tools(setup.plugins, toolbox.definitions()),
-        )
-        return Prepared(inputs, rules, toolbox, changes)
+        self.changes.after_turn(view, history, user, turn.files, setup.snapshots)
 
 
 async def _changed(ready: PreparedRequest, plugins: PluginSet, described: tuple[str, ...]) -> PreparedRequest:
