@@ -183,6 +183,7 @@ class Asking(msgspec.Struct, frozen=True):
                 with contained(is_whole_task=True), suppress(NotAsked, Conflict):  # Another answer was first.
                     await work()
             except Exception as error:
+                # Raised below: the task group would make an exception group of it.
                 errors.append(error)
                 group.cancel_scope.cancel()
 
