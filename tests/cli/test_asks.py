@@ -215,7 +215,7 @@ def test_what_a_call_asked_that_ended_with_its_process_is_not_listed(data: Path)
     assert tk(data, "question", "answer", "que_colours", "Red", "Red", "--record-only").code == 1
 
 
-def test_questions_are_dismissed(data: Path) -> None:
+def test_a_rejected_question_is_recorded_as_dismissed(data: Path) -> None:
     session = asked(data)
     assert tk(data, "session", "status", session, "--json").json["asks"] == ["que_colours"]
     assert tk(data, "question", "reject", "que_c", "--record-only").code == 0

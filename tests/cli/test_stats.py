@@ -102,7 +102,7 @@ def test_days_leave_out_what_was_spent_before(data: Path) -> None:
     assert tk(data, "stats", "--days", "-1").code in (1, 2)
 
 
-def test_counts_read_well() -> None:
+def test_long_counts_are_shortened_to_thousands_and_millions() -> None:
     assert [short(count) for count in (7, 999, 1000, 12_345, 999_949, 1_000_000, 12_345_678)] == [
         "7",
         "999",

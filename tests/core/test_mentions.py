@@ -22,7 +22,7 @@ from turnkeeper.core.mentions import mentions, path_mentions
         ("@C#/notes.txt", ("C#/notes.txt",)),
     ],
 )
-def test_names_are_found(text: str, names: tuple[str, ...]) -> None:
+def test_a_name_after_an_at_sign_is_a_mention(text: str, names: tuple[str, ...]) -> None:
     assert mentions(text) == names
 
 

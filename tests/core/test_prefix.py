@@ -103,7 +103,7 @@ def test_what_the_provider_may_have_forgotten_is_a_note_and_no_break() -> None:
     assert told(after(NEXT.but(tool_choice="none"))) == (100, None, CHOICE)
 
 
-def test_percentages_never_flatter() -> None:
+def test_a_percentage_is_rounded_down() -> None:
     almost = Prefix(pieces=1, bytes=1000, hash="", reused=999, before=1000)
     assert (reuse_percent(almost), reuse_percent(almost, almost), reuse_percent()) == (99, 99, None)
 

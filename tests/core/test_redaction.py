@@ -259,7 +259,7 @@ def test_a_long_text_is_read_in_the_time_limit_of_a_test(text: str) -> None:
     assert Redactor([KnownSecret(kind="credential", value="Zq83hfkw02jf-known")]).text(text)
 
 
-def test_names_of_secrets() -> None:
+def test_names_of_secrets_are_told_from_similar_names() -> None:
     assert [
         name for name in ("apiKey", "client_secret", "x-api-key", "Authorization", "cookie") if not is_secret_name(name)
     ] == []

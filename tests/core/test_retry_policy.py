@@ -136,7 +136,7 @@ def test_a_number_in_the_words_counts_only_where_the_status_is_not_known() -> No
 @pytest.mark.parametrize(
     "text", ["5000 tokens", "at 15:00:500x", "v1.5003", "timeout is too small", "my timeout", "connection", "limit", ""]
 )
-def test_these_are_not(text: str) -> None:
+def test_a_similar_text_is_no_transient_failure(text: str) -> None:
     assert not is_transient(text)
 
 

@@ -41,7 +41,7 @@ def test_a_workspace_is_the_project_its_temporary_directory_caches_and_configure
     )
 
 
-def test_off_confines_nothing() -> None:
+def test_a_sandbox_that_is_off_confines_nothing() -> None:
     assert confinement(POLICY.but(mode="off"), (ALLOW,)) is None
 
 

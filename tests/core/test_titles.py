@@ -52,7 +52,7 @@ def test_a_title_somebody_gave_is_not_a_default_one(title: str) -> None:
         ("X(fork #1)", "X(fork #1) (fork #1)"),
     ],
 )
-def test_forks_are_numbered(title: str, forked: str) -> None:
+def test_the_titles_of_forks_are_numbered(title: str, forked: str) -> None:
     assert fork_title(title) == forked
 
 

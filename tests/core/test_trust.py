@@ -67,7 +67,7 @@ def test_what_widens_is_left_out_and_named(settings: JsonObject, left_out: list[
     ],
     ids=str,
 )
-def test_what_narrows_holds(settings: JsonObject, kept: JsonObject, denied: JsonObject) -> None:
+def test_untrusted_settings_hold_where_they_narrow(settings: JsonObject, kept: JsonObject, denied: JsonObject) -> None:
     found = narrowed(settings)
     assert found.settings == kept
     assert found.denied == denied

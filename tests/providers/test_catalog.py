@@ -243,7 +243,7 @@ def test_only_what_we_can_use_is_kept_of_a_download() -> None:
     }
 
 
-def test_reducing_is_repeatable() -> None:
+def test_reducing_does_not_depend_on_the_order_of_providers() -> None:
     backwards = {name: SMALL[name] for name in reversed(SMALL)}
     assert reduced(json.dumps(SMALL).encode()) == reduced(json.dumps(backwards).encode())
 

@@ -30,7 +30,7 @@ async def yielded(request: ModelRequest) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("function", [plain, awaited, yielded])
-async def test_a_function_answers(function: object, settings: Settings, tmp_path: Path) -> None:
+async def test_a_function_that_returns_or_yields_answers(function: object, settings: Settings, tmp_path: Path) -> None:
     made = turnkeeper.provider(function)  # type: ignore[arg-type]  # One of three kinds.
     async with turnkeeper.open("memory:", directory=tmp_path, provider=made, settings=settings) as tk:
         assert (await tk.ask("Wind?")).text == "West."

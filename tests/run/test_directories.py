@@ -86,7 +86,7 @@ async def test_the_users_own_settings_are_seen_though_their_folder_came_later(as
     assert await asked.agent() == "plan"
 
 
-async def test_variables_are_seen(asked: Asked) -> None:
+async def test_a_changed_variable_is_seen_at_once(asked: Asked) -> None:
     assert await asked.agent() == "build"
     asked.environ["TURNKEEPER_CONFIG_CONTENT"] = '{"default_agent": "plan"}'
     assert await asked.agent() == "plan"

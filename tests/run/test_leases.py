@@ -173,7 +173,7 @@ async def test_a_session_that_was_taken_over_waits_for_a_store_that_is_away(tmp_
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 engine.is_away = True
-                group.start_soon(opened.tk.runtime.failover.resume_apart, left)
+                group.start_soon(opened.tk.runtime.failover.resume_in_background, left)
                 await engine.refused.wait()
                 await anyio.wait_all_tasks_blocked()
                 engine.is_away = False

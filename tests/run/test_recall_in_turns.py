@@ -170,7 +170,7 @@ async def test_the_files_of_a_removed_session_go_with_it(play: Play, tmp_path: P
         assert (Path(gone).exists(), Path(there).exists()) == (False, True)
 
 
-async def test_limits_are_configured(play: Play) -> None:
+async def test_the_limits_of_an_output_are_configured(play: Play) -> None:
     config = {"tool_output": {"max_lines": 10, "max_bytes": 2000}}
     async with play(Scripted().calls("prints").then().says("ok"), tools=(PRINTS,), config=config) as stage:
         _, state = await a_long_output(stage)

@@ -27,7 +27,7 @@ SECRETS = {
 }
 
 
-async def test_health_and_places(tmp_path: Path) -> None:
+async def test_the_server_tells_its_health_and_its_directories(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         assert (await server.get("/global/health"))["healthy"] is True
         places = await server.get("/path")

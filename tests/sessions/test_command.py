@@ -145,7 +145,7 @@ async def test_the_sandbox_holds_also_for_the_users_own_command(tmp_path: Path) 
     assert not (tmp_path / "outside").exists()
 
 
-async def test_outputs_are_bounded(tmp_path: Path) -> None:
+async def test_outputs_in_a_command_are_bounded(tmp_path: Path) -> None:
     commands = {"long": {"template": "!`seq 100000`"}}
     async with open_stage(tmp_path, commands, config={"tool_output": {"max_bytes": 2000}}) as on:
         assert len(await sent(on, "long")) < 4000

@@ -378,5 +378,5 @@ def test_inside_an_epoch_every_byte_is_reused_and_the_model_knows_what_the_sourc
 @pytest.mark.soak
 @settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=LIFE)
-def test_a_thousand_lives(steps: list[tuple[str, int]]) -> None:
+def test_a_thousand_lives_keep_their_promises(steps: list[tuple[str, int]]) -> None:
     live(steps)

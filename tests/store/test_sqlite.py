@@ -377,7 +377,7 @@ async def test_the_file_is_its_owners_only_and_its_directories_are_made(tmp_path
     await engine.aclose()
 
 
-async def test_migrations_run_once(tmp_path: Path) -> None:
+async def test_migrations_run_only_once(tmp_path: Path) -> None:
     for _ in range(3):
         engine = await open_sqlite(tmp_path / "store")
         assert (await engine.inspect())["schema"] == SCHEMA

@@ -25,7 +25,7 @@ from turnkeeper.text.frontmatter import CHARS_MAX, FrontmatterError, parse, writ
         ('---\na: "x: y"\nb: see: http://h\n---\n', {"a": "x: y", "b": "see: http://h"}, ""),
     ],
 )
-def test_values_and_body(text: str, values: object, body: str) -> None:
+def test_a_document_has_values_and_a_body(text: str, values: object, body: str) -> None:
     assert parse(text) == (values, body)
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.model.permission import Action, Rule
-from turnkeeper.text.shell_parse import fragments, parse
+from turnkeeper.text.shell_fragments import fragments
+from turnkeeper.text.shell_parse import parse
 from turnkeeper.text.shell_rules import command_ask
 
 

@@ -183,7 +183,7 @@ def test_an_empty_file_sets_nothing(place: Place) -> None:
     assert place.load().merged == {}
 
 
-def test_reading_writes_nothing(place: Place) -> None:
+def test_reading_the_settings_writes_nothing(place: Place) -> None:
     path = place.write(place.directory / "opencode.json", '{"model": "p/m"}')
     before = sorted(place.worktree.rglob("*"))
     place.load()

@@ -298,7 +298,7 @@ def test_a_system_without_a_sandbox_says_so() -> None:
 
 
 @needs_kernel
-def test_off_is_off(tmp_path: Path) -> None:
+def test_a_policy_that_is_off_stays_off(tmp_path: Path) -> None:
     assert sandbox.policy(SandboxConfig(mode="off"), tmp_path, tmp_path, {"HOME": "/h"}).mode == "off"
     assert sandbox.policy("off", tmp_path, tmp_path, {"HOME": "/h"}).mode == "off"
     assert sandbox.policy(SandboxConfig(), tmp_path, tmp_path, {"HOME": "/h"}).mode == "workspace"

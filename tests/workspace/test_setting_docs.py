@@ -53,6 +53,6 @@ def test_the_schema_allows_settings_of_opencode_and_describes_ours() -> None:
     assert not any(name.startswith("$") for name in config if name != "$schema")
 
 
-def test_keys_are_unique() -> None:
+def test_the_keys_of_settings_are_unique() -> None:
     keys = [doc.key for doc in DOCS]
     assert len(keys) == len(set(keys)) > 100

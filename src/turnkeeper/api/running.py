@@ -263,7 +263,7 @@ class Running(Records):
     async def resume_taken_over(self, left: "Sequence[Left]") -> None:
         """Run the sessions that were taken over: the second half of ``recover``. What stops one of them is logged."""
         if left:
-            await self.runtime.failover.resume_apart(left)
+            await self.runtime.failover.resume_in_background(left)
 
     async def cluster(self) -> "ClusterReport":
         """The processes that share the store, the sessions they run, and what waits for a worker."""

@@ -199,7 +199,7 @@ class _Known(NamedTuple):
     problems: list[str]
 
     def sources(self, name: str) -> list[str]:
-        """Where an agent comes from, weakest first."""
+        """The sources of an agent, weakest first."""
         return [*([BUILT_IN] if name in self.native else []), *self.loaded.setters("agent", name)] or [PLUGIN]
 
     def row(self, entry: "AgentEntry") -> dict[str, object]:

@@ -258,7 +258,7 @@ async def _answer(
 
 @asynccontextmanager
 async def _answering(options: Options, live: "Live | None" = None) -> "AsyncIterator[Turnkeeper | Client]":
-    """Where answers are given: a server, or a store. What is asked next is asked at the terminal, or left waiting."""
+    """Gives answers, at a server or in a store. Further requests are asked at the terminal, or left waiting."""
     from turnkeeper.run.runtime import Settings
 
     if options.address is not None:

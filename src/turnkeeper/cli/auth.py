@@ -22,21 +22,23 @@ if TYPE_CHECKING:
     from turnkeeper.workspace.config import LoadedSettings
 
 Provider = Annotated[str, Parameter(metavar="PROVIDER", help="The provider's id, as in `turnkeeper models`.")]
+LoginTarget = Annotated[
+    str | None,
+    Parameter(
+        metavar="PROVIDER",
+        help="The provider's id, as in `turnkeeper models`, or the URL of a host; without it you can choose.",
+    ),
+]
+KeySource = Annotated[
+    str | None, Parameter(metavar="-", help="- reads the key from standard input.", allow_leading_hyphen=True)
+]
 
 
 async def login(
-    provider: Annotated[
-        str | None,
-        Parameter(
-            metavar="PROVIDER",
-            help="The provider's id, as in `turnkeeper models`, or the URL of a host; without it you can choose.",
-        ),
-    ] = None,
+    provider: LoginTarget = None,
     /,
     *,
-    key: Annotated[
-        str | None, Parameter(metavar="-", help="- reads the key from standard input.", allow_leading_hyphen=True)
-    ] = None,
+    key: KeySource = None,
     key_stdin: Annotated[bool, Parameter(help="Read the key from standard input; the same as --key -.")] = False,
     browser: Annotated[bool, Parameter(help="Log in by browser and get a key so; only OpenRouter offers it.")] = False,
     unchecked: Annotated[bool, Parameter(help="Store a key also if it looks like that of another vendor.")] = False,
@@ -70,22 +72,30 @@ async def login(
       turnkeeper auth login https://ai.example.com
       pass show openai | turnkeeper auth login openai --key-stdin
     """
-    from turnkeeper.cli import host_login, provider_picker
-    from turnkeeper.workspace import auth
-
     if key not in (None, "-"):
         raise UsageError("others can see a key on the command line; type it when asked, or pipe it in with --key -")
+    is_piped = key is not None or key_stdin
     if provider is not None and "://" in provider:
-        if browser:
-            raise UsageError(
-                "--browser is for OpenRouter; the command of a host opens a browser itself if it needs one"
-            )
-        await host_login.login(provider, is_token_piped=key is not None or key_stdin, yes=yes, options=options)
-        return
+        await _login_at_host(provider, is_token_piped=is_piped, browser=browser, yes=yes, options=options)
+    elif browser:
+        await _login_by_browser(provider, is_key_given=is_piped, options=options)
+    else:
+        await _login_with_key(provider, is_piped=is_piped, unchecked=unchecked, options=options)
+
+
+async def _login_at_host(url: str, *, is_token_piped: bool, browser: bool, yes: bool, options: Options) -> None:
+    from turnkeeper.cli import host_login
+
     if browser:
-        await _login_by_browser(provider, is_key_given=key is not None or key_stdin, options=options)
-        return
-    is_asked = key is None and not key_stdin and sys.stdin.isatty()
+        raise UsageError("--browser is for OpenRouter; the command of a host opens a browser itself if it needs one")
+    await host_login.login(url, is_token_piped=is_token_piped, yes=yes, options=options)
+
+
+async def _login_with_key(provider: str | None, *, is_piped: bool, unchecked: bool, options: Options) -> None:
+    from turnkeeper.cli import provider_picker
+    from turnkeeper.workspace import auth
+
+    is_asked = not is_piped and sys.stdin.isatty()
     if provider is None and not is_asked:
         raise UsageError("name the provider: `turnkeeper auth login PROVIDER`; a choice needs a terminal")
     _, catalog = await local_catalog(options.environ)

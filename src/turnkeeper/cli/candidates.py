@@ -1,4 +1,4 @@
-"""What a shell completes on the command line that is not known beforehand: sessions, models and agents."""
+"""Dynamic completions for the shell: sessions, models and agents."""
 
 from collections import Counter
 from collections.abc import Coroutine

@@ -1,4 +1,4 @@
-"""What a directory offers for a prompt: models, agents and files; on a store or on a server."""
+"""The choices of a directory for a prompt: models, agents and files; on a store or on a server."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ class Choices:
 
 
 async def load(tk: "Turnkeeper | Client", directory: Path | None) -> Choices:
-    """What a directory offers now. Raises Invalid if its configuration is wrong."""
+    """The current choices of a directory. Raises Invalid if its configuration is wrong."""
     from turnkeeper.api import Turnkeeper
 
     if not isinstance(tk, Turnkeeper):

@@ -67,7 +67,7 @@ def _hosts(screen: Screen, hosts: "tuple[HostReport, ...]") -> str:
 
 
 def _state(host: "HostReport") -> str:
-    """What is seen of a process."""
+    """The state of a process, in words."""
     if host.draining and host.process != "ended":
         return "draining"
     return "serves" if host.role == "server" and host.process == "runs" else host.process

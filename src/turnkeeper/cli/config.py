@@ -115,7 +115,7 @@ async def explain(
 
 
 def said_by(loaded: "LoadedSettings", path: tuple[str, ...]) -> list[dict[str, object]]:
-    """What each layer says about a setting, weakest first: where, in which line, and what becomes of it."""
+    """The values of a setting in each layer, weakest first: file, line, and whether it has effect."""
     from turnkeeper.core.explanation import explained
 
     sources = loaded.sources
@@ -125,13 +125,13 @@ def said_by(loaded: "LoadedSettings", path: tuple[str, ...]) -> list[dict[str, o
 
 
 def place_of(said: dict[str, object]) -> str:
-    """Where something is written, as editors take it."""
+    """A place in a file, in the form that editors take."""
     where, line, column = str(said["where"]), said["line"], said["column"]
     return f"{where}:{line}:{column}" if line else where
 
 
 def fate_of(said: dict[str, object]) -> str:
-    """What becomes of what a layer says, with what changes that."""
+    """The effect of a value of a layer, and what would change it."""
     return f"{FATES[str(said['fate'])]}{'; ' if said['note'] else ''}{said['note']}"
 
 

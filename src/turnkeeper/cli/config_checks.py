@@ -65,7 +65,7 @@ def _missing(source: "SettingsSource", here: "PluggedDirectory", options: Option
 
 
 def _named(given: "JsonObject", key: str) -> "Iterator[tuple[tuple[str, ...], str]]":
-    """What settings name under a key, each with its path: at the top, and in each agent and command."""
+    """The values under a key, each with its path: at the top, and in each agent and command."""
     for name in (key, f"small_{key}"):
         if isinstance(wanted := given.get(name), str) and wanted:
             yield (name,), wanted

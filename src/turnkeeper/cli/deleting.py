@@ -137,7 +137,7 @@ async def _remove_one(tk: "Turnkeeper | Client", name: str, *, is_sure: bool) ->
 
 
 async def _plan(tk: "Turnkeeper | Client", ids: Sequence[str], before: int | None, scope: names.Scope) -> _Plan:
-    """What is to be deleted, and what is not."""
+    """The sessions to delete, and those that are kept."""
     from turnkeeper.api import Turnkeeper
 
     named = [await tk.get(await names.session(tk, one)) for one in ids]

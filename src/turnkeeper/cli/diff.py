@@ -1,7 +1,7 @@
 """The command that shows what a session changed, and compares two moments of it."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
@@ -19,6 +19,24 @@ if TYPE_CHECKING:
 
 SEQ_DIGITS_MAX = 18
 Moment = Annotated[str | None, Parameter(metavar="ID|SEQ")]
+
+
+class Extent(NamedTuple):
+    """The part of a session whose changes are shown: one message, or what is between two moments; else all of it."""
+
+    message: str | None
+    start: str | None
+    end: str | None
+
+    @property
+    def is_between(self) -> bool:
+        """Whether it begins or ends at a moment."""
+        return self.start is not None or self.end is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole session."""
+        return not any(self)
 
 
 async def diff(
@@ -64,21 +82,27 @@ async def diff(
       turnkeeper session diff calm-otter 12 40
       turnkeeper session diff calm-otter | git apply --reverse
     """
+    extent = Extent(message, from_, to)
     if a is not None:
-        if b is None or stat or message is not None or from_ is not None or to is not None:
+        if b is None or stat or message is not None or extent.is_between:
             raise UsageError("give two events, as in `session diff ID 12 40`, and no other option but --json")
         await _compare(id, a, b, options)
         return OK
-    if message is not None and (from_ is not None or to is not None):
+    if message is not None and extent.is_between:
         raise UsageError("--message goes without --from and --to")
-    if from_ is not None or to is not None:
+    if extent.is_between:
         options.require_store("a comparison of two moments")
+    return await _show(id, extent, options, stat=stat)
+
+
+async def _show(name: str, extent: Extent, options: Options, *, stat: bool) -> int:
+    """Print the changes of files."""
     async with options.sessions(read_only=True) as tk:
-        session_id = await names.session(tk, id)
+        session_id = await names.session(tk, name)
         is_patch = not (stat or options.json) and Screen.of(sys.stdout).width is None
-        found = await _changes(tk, session_id, message, from_, to, exact=is_patch)
-        left = None if from_ is not None or to is not None else await _not_known(tk, session_id, message)
-        empty = await _empty(tk, session_id, left, is_whole=not (message or from_ or to))
+        found = await _changes(tk, session_id, extent, exact=is_patch)
+        left = None if extent.is_between else await _not_known(tk, session_id, extent.message)
+        empty = await _empty(tk, session_id, left, is_whole=extent.is_whole)
     render = stat_lines if stat else patch_lines
     if is_patch and found:  # Bytes for git: of text what is not UTF-8 would be replaced.
         lines = patch_lines(Screen.of(sys.stdout), found)
@@ -99,30 +123,24 @@ async def _compare(name: str, before: int, after: int, options: Options) -> None
 
 
 async def _changes(
-    tk: "Turnkeeper | Client",
-    session_id: str,
-    message: str | None,
-    start: str | None,
-    end: str | None,
-    *,
-    exact: bool,
+    tk: "Turnkeeper | Client", session_id: str, extent: Extent, *, exact: bool
 ) -> "tuple[FileChange, ...]":
-    message_id = await names.message(tk, session_id, message) if message is not None else None
+    message_id = await names.message(tk, session_id, extent.message) if extent.message is not None else None
     store = local_store(tk)
     if store is None:
         return await _served(tk, session_id, message_id)
-    if start is None and end is None:
+    if not extent.is_between:
         return await store.changes(session_id, message_id=message_id, exact=exact)
     return await store.changes(
         session_id,
-        start=await _moment(store, session_id, start),
-        end=await _moment(store, session_id, end),
+        start=await _moment(store, session_id, extent.start),
+        end=await _moment(store, session_id, extent.end),
         exact=exact,
     )
 
 
 async def _not_known(tk: "Turnkeeper | Client", session_id: str, message: str | None) -> str | None:
-    """What may have changed besides; a server does not tell."""
+    """Possible changes that are not known, as text. A server does not report them."""
     store = local_store(tk)
     if store is None:
         return None
@@ -131,7 +149,7 @@ async def _not_known(tk: "Turnkeeper | Client", session_id: str, message: str | 
 
 
 async def _empty(tk: "Turnkeeper | Client", session_id: str, left: str | None, *, is_whole: bool) -> str:
-    """What is said if there is no change. A fork counts its own turns, though its history has others."""
+    """The text for no changes. Those of a fork begin with its own turns."""
     if left is not None:
         return "No change is known."
     origin = (await tk.get(session_id)).origin if is_whole else None  # A server does not tell it.
@@ -139,7 +157,7 @@ async def _empty(tk: "Turnkeeper | Client", session_id: str, left: str | None, *
 
 
 async def _served(tk: "Turnkeeper | Client", session_id: str, message_id: str | None) -> "tuple[FileChange, ...]":
-    """What a server tells: diffs without renames."""
+    """The changes from a server: diffs without renames."""
     from turnkeeper.client import Client
     from turnkeeper.core.stored_changes import stored_change
 

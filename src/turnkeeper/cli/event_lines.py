@@ -14,7 +14,7 @@ CHARS_MAX: Final = 1000
 
 
 def described(event: e.Event) -> str:
-    """What an event says, in one line, which is cut if it is very long."""
+    """An event as one line, which is cut if it is very long."""
     return one_line(_of_session(event)[:CHARS_MAX])
 
 

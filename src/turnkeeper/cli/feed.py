@@ -73,7 +73,7 @@ class Feed:
         self.failure: Failure | None = None
         """The failure of the last turn."""
         self.lack: Lack | None = None
-        """What is wrong with the last answer, if its turn did not fail."""
+        """The defect of the last answer, if its turn did not fail."""
         self._has_answer = False
 
     def resume(self, found: MessageWithParts) -> None:

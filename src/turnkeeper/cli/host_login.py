@@ -72,7 +72,7 @@ async def _asked(address: str, offered: "HostLogin", environ: "Mapping[str, str]
 
 
 async def _printed(command: "Sequence[str]", environ: "Mapping[str, str]") -> str:
-    """What a command prints. It has the terminal to itself. Raises Invalid if it fails."""
+    """The output of a command. It may use the terminal. Raises Invalid if it fails."""
     import subprocess
 
     import anyio

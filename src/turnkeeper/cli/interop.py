@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import App, Parameter
 
@@ -28,6 +28,24 @@ FINDINGS_SHOWN = 10
 HistoryPath: TypeAlias = Annotated[
     Path | None, Parameter(metavar="PATH", help="A file or a directory; the program's own by default.")
 ]
+Layout: TypeAlias = Literal["json", "tree"]
+ExportPath: TypeAlias = Annotated[
+    str | None,
+    Parameter(
+        name=("--output", "-o"),
+        metavar="PATH",
+        help="The file or directory; - is standard output. A file is replaced at the end of the export.",
+        allow_leading_hyphen=True,
+    ),
+]
+PagePath: TypeAlias = Annotated[
+    str | None,
+    Parameter(
+        metavar="FILE",
+        help="Write one page for people, with secrets masked; - is standard output.",
+        allow_leading_hyphen=True,
+    ),
+]
 DryRun: TypeAlias = Annotated[bool, Parameter(help="Show what would be imported, and write nothing.")]
 
 
@@ -41,28 +59,11 @@ async def export(
     all: Annotated[
         bool, Parameter(name=("--all", "-a"), help="Every session, also archived ones and children.")
     ] = False,
-    output: Annotated[
-        str | None,
-        Parameter(
-            name=("--output", "-o"),
-            metavar="PATH",
-            help="The file or directory; - is standard output. A file is replaced at the end of the export.",
-            allow_leading_hyphen=True,
-        ),
-    ] = None,
-    layout: Annotated[
-        Literal["json", "tree"], Parameter(metavar="LAYOUT", help="tree writes a directory for each session.")
-    ] = "json",
+    output: ExportPath = None,
+    layout: Annotated[Layout, Parameter(metavar="LAYOUT", help="tree writes a directory for each session.")] = "json",
     sanitize: Annotated[bool, Parameter(help="Leave out all text; keep the structure.")] = False,
     redact: Annotated[bool, Parameter(help="Mask keys, passwords, paths and names in the text.")] = False,
-    html: Annotated[
-        str | None,
-        Parameter(
-            metavar="FILE",
-            help="Write one page for people, with secrets masked; - is standard output.",
-            allow_leading_hyphen=True,
-        ),
-    ] = None,
+    html: PagePath = None,
     raw: Annotated[bool, Parameter(help="With --html: mask nothing.")] = False,
     options: Options,
 ) -> int:
@@ -139,7 +140,7 @@ async def _export(
     options: Options,
     target: Path | None,
     chosen: list[str] | None,
-    layout: Literal["json", "tree"],
+    layout: Layout,
     *,
     sanitize: bool,
     redact: bool,
@@ -267,10 +268,10 @@ async def _import_history(program: "ProgramName", path: Path | None, dry_run: bo
     async with options.read() if dry_run else options.open() as tk:
         with progress("Reading sessions" if dry_run else "Importing sessions") as moved:
 
-            def move(*step: object) -> None:
+            def move(count: int, total: int, name: str) -> None:
                 nonlocal done
-                done = cast("tuple[int, int]", step[:2])
-                moved(*step)
+                done = (count, total)
+                moved(count, total, name)
 
             from asyncio import CancelledError
 
@@ -323,7 +324,7 @@ async def _to_disk(
     options: Options,
     target: Path,
     chosen: "Sequence[str] | None",
-    layout: Literal["json", "tree"],
+    layout: Layout,
     *,
     sanitize: bool,
     redact: bool,

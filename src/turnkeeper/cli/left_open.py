@@ -1,4 +1,4 @@
-"""What a dead process left open in a session, as a sentence."""
+"""A sentence about the turn that a dead process left open."""
 
 from typing import TYPE_CHECKING
 

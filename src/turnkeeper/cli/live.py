@@ -44,13 +44,13 @@ QUEUE_MAX: Final = 65_536
 LOST_S: Final = 1.0
 """How long a server may be unreachable before that is displayed."""
 INSIST_S, INSIST_MAX_S = 0.1, 1.0
-"""How soon a server is told again to stop, at first and at most."""
+"""Seconds between repeated stop requests to a server, at first and at most."""
 TICK_S: Final = 0.08
 LACKS: Final[Mapping[Lack, str]] = {
     "cut off": "the answer is cut off: it reached the model's output limit; ask for the rest, or for a shorter answer",
     "empty": "the model gave an empty answer; ask again, or choose another model with -m",
 }
-"""What is wrong with the answer of a turn that did not fail."""
+"""The messages about defects of an answer whose turn did not fail."""
 UPKEEP_S: Final = 5.0
 """How long the process waits at its end for a title."""
 

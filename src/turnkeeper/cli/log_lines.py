@@ -40,7 +40,7 @@ def begin(environ: Mapping[str, str]) -> None:
 
 
 def level_of(environ: Mapping[str, str]) -> LogLevel | None:
-    """What variables say is logged; None if they do not."""
+    """The log level that variables set; None if they set none."""
     given = flags.LOG_LEVEL.value(environ)
     if given is not None and (level := LEVELS.get(given.strip().lower())) is not None:
         return level

@@ -123,7 +123,7 @@ async def _made(
 
 
 def _secrets(endpoint: "Endpoint") -> list[str]:
-    """What must not be in a recording."""
+    """The secrets that must not be in a recording."""
     from urllib.parse import urlsplit
 
     address = urlsplit(endpoint.base_url or "")

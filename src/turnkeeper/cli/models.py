@@ -131,7 +131,7 @@ def _found_table(screen: Screen, models: "Sequence[ModelInfo]", usable: Sequence
 
 
 def _facts(models: "Sequence[ModelInfo]") -> list[Column]:
-    """What models take, cost and are called."""
+    """The columns of limits, prices and names."""
     return [
         Column("CONTEXT", [_tokens(one.limits.context) for one in models]),
         Column("INPUT", [_price(one.price.input) for one in models]),

@@ -33,7 +33,7 @@ FILE_NAME: Final = "turnkeeper.db"
 @Parameter(parse=False)  # A command does not read them: `commands.start` does, and passes them to it.
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Where the sessions are and in which form a command prints."""
+    """The options of every command: the place of the sessions and the form of the output."""
 
     store: Annotated[
         str | None,

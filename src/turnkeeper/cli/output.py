@@ -1,4 +1,4 @@
-"""What commands print: the answer as JSON or as text on standard output, and notes on standard error."""
+"""The output of commands: the answer as JSON or as text on standard output, and notes on standard error."""
 
 import signal
 import sys

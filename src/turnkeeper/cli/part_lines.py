@@ -63,7 +63,7 @@ def call_lines(screen: Screen, part: ToolPart, *, whole: bool = False) -> Iterat
 
 
 def _given(part: ToolPart) -> Iterator[str]:
-    """What a call was given, as far as its first line does not say it."""
+    """The input of a call, except for the part that its first line shows."""
     values = part.state.input
     if len(values) > 1 or part.tool == "bash":
         for name, value in values.items():

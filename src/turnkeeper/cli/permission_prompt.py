@@ -26,7 +26,7 @@ Alone: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class Questioner(Protocol):
-    """Who puts requests to the user."""
+    """Asks the user for answers to requests."""
 
     lock: anyio.Lock
     """Held while nothing else may be displayed."""
@@ -169,7 +169,7 @@ def ways_to_answer(question: Question) -> str:
 
 
 def permission_lines(screen: Screen, request: PermissionRequest) -> Iterator[str]:
-    """What a call wants to do."""
+    """The action that a call asks permission for."""
     what = {
         "edit": "Change a file?",
         "bash": "Run a command?",

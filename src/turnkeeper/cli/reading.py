@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from turnkeeper.api import Turnkeeper
-    from turnkeeper.cli.transcript import Undone, Waiting
+    from turnkeeper.cli.transcript import Undone
     from turnkeeper.client import Client
     from turnkeeper.core.view import ViewState
     from turnkeeper.model.permission import PermissionRequest
@@ -89,19 +89,18 @@ async def messages(
             then = await store.at(session_id, at)
             session = await then.session()
             page = await then.messages(limit=limit, before=before, after=after)
-            waiting = _by_call(await then.requests())
+            asked: Sequence[PermissionRequest | QuestionRequest] = await then.requests()
         else:
             session = await tk.get(session_id)
             page = await tk.messages(session_id, limit=limit, before=before, after=after)
-            asked = [] if options.json else await open_requests(tk, session.directory)
-            waiting = _by_call([one for one in asked if one.session_id == session.id])
+            asked = () if options.json else await _requests_of(tk, session)
         undone = None if options.json else await pending_undo(tk, session)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
     answer_items(
         options,
         page.items,
-        lambda screen: transcript(screen, page.items, waiting, undone),
+        lambda screen: transcript(screen, page.items, {one.tool: one for one in asked}, undone),
         empty="There are no messages here.",
         sessionID=session.id,
         slug=session.slug,
@@ -109,15 +108,14 @@ async def messages(
         newer=page.newer,
         damaged=page.damaged or None,
     )
-    if page.older is not None:
-        remark(options, f"There are older ones: add --before {page.older}")
-    if page.newer is not None:
-        remark(options, f"There are newer ones: add --after {page.newer}")
+    for cursor, age, option in ((page.older, "older", "--before"), (page.newer, "newer", "--after")):
+        if cursor is not None:
+            remark(options, f"There are {age} ones: add {option} {cursor}")
     return note_damaged(page.damaged)
 
 
 async def pending_undo(tk: "Turnkeeper | Client", session: "Session") -> "Undone | None":
-    """Where a pending undo of a session begins."""
+    """The beginning of a pending undo of a session."""
     from turnkeeper.cli.transcript import Undone
     from turnkeeper.model.refusal import NotFound
 
@@ -145,8 +143,10 @@ async def todo(id: names.SessionName, /, *, options: Options) -> None:
     answer_items(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos), empty=text)
 
 
-def _by_call(requests: "Sequence[PermissionRequest | QuestionRequest]") -> "Waiting":
-    return {one.tool: one for one in requests}
+async def _requests_of(
+    tk: "Turnkeeper | Client", session: "Session"
+) -> "Sequence[PermissionRequest | QuestionRequest]":
+    return [one for one in await open_requests(tk, session.directory) if one.session_id == session.id]
 
 
 def _session(screen: Screen, session: "Session", state: "ViewState | None", below: "Sequence[Session]") -> str:
@@ -210,7 +210,7 @@ def _changed(session: "Session") -> str:
 
 
 def undone_words(session: "Session") -> str:
-    """What a pending undo has set aside, and what becomes of it; empty if nothing is undone."""
+    """The description of a pending undo and how it ends; empty if there is none."""
     if session.revert is None:
         return ""
     what = f" ({changed})" if (changed := _changed(session)) else ""

@@ -1,4 +1,4 @@
-"""What a request to the user is about, and how it is answered, as lines for people."""
+"""Requests to the user as lines of text: their subject, and the commands that answer them."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def open_requests(
     tk: "Turnkeeper | Client", directory: str | None
 ) -> "list[PermissionRequest | QuestionRequest]":
-    """What the sessions of a directory ask the user now."""
+    """The open requests of the sessions of a directory."""
     return [*await tk.permissions(directory=directory), *await tk.questions(directory=directory)]
 
 
@@ -46,7 +46,7 @@ def cause_lines(request: "PermissionRequest") -> list[str]:
 
 
 def covered_by_always(request: "PermissionRequest") -> str:
-    """What an answer "always" approves, in words."""
+    """The scope of an answer "always", in words."""
     patterns = request.always or request.patterns
     if "*" not in patterns:
         return ", ".join(map(one_line, patterns))
@@ -58,7 +58,7 @@ def covered_by_always(request: "PermissionRequest") -> str:
 
 
 def patterns_asked(request: "PermissionRequest") -> str:
-    """What is asked for, as rules match it."""
+    """The requested permission and pattern, as rules match them."""
     return ", ".join(map(one_line, request.patterns))
 
 

@@ -1,4 +1,4 @@
-"""What is done in a session for a user: send a prompt, run a shell command, compact; on a store or on a server."""
+"""Actions in a session: send a prompt, run a shell command, compact; on a store or on a server."""
 
 from typing import TYPE_CHECKING
 

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from turnkeeper.cli import log_lines
-from turnkeeper.cli.host_options import Labels, LogFormat, OnlyLabels
-from turnkeeper.cli.log_lines import LogLevel
+from turnkeeper.cli.host_options import Labels, LogFormat, LogLevel, OnlyLabels, begin_log
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.trust import Trust
 from turnkeeper.core import flags
@@ -40,14 +38,7 @@ async def serve(
     label: Labels = (),
     only_labels: OnlyLabels = False,
     log_format: LogFormat = "text",
-    log_level: Annotated[
-        LogLevel | None,
-        Parameter(
-            metavar="LEVEL",
-            help="What to log on standard error: debug, info, warning or error. info logs every request. Also "
-            "TURNKEEPER_LOG_LEVEL; warning by default.",
-        ),
-    ] = None,
+    log_level: LogLevel = None,
     trust: Trust = False,
     options: Options,
 ) -> None:
@@ -74,11 +65,11 @@ async def serve(
       opencode attach http://127.0.0.1:4096
     """
     from turnkeeper.core.labels import declared
-    from turnkeeper.server import logs, serving
+    from turnkeeper.server import serving
     from turnkeeper.server.service import ServerOptions
 
     options = options.without_server
-    logs.begin(log_format, log_level or log_lines.level_of(options.environ) or "warning")
+    begin_log(log_format, log_level, options)
     start = ServerOptions(
         hostname=hostname,
         username=flags.SERVER_USERNAME.value(os.environ) or "opencode",

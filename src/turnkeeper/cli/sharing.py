@@ -171,7 +171,7 @@ async def shared_by_itself(tk: "Turnkeeper | Client", made: "Session") -> str | 
 
 
 async def hint(tk: "Turnkeeper | Client", link: "ShareLink") -> str:
-    """What a user should know of a new link."""
+    """Remarks on a new link."""
     until = (
         "it lasts until it is withdrawn" if link.expires is None else f"it lasts until {Screen().date(link.expires)}"
     )

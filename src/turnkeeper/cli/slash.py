@@ -19,7 +19,7 @@ LITERAL = "begin the message with a space to send it as it is"
 
 
 class Message(NamedTuple):
-    """What the user says: the words of the command line, and standard input."""
+    """The text of the prompt: the words of the command line, and standard input."""
 
     words: str
     piped: str = ""

@@ -30,10 +30,10 @@ TAIL_LINES: Final = 10
 
 
 class Region:
-    """Where unfinished parts are drawn, below what is printed: here at the end of the output."""
+    """The area in which unfinished parts are drawn, below printed output; here at the end of the output."""
 
     lines_below = 2
-    """How many lines of the terminal are left for what stands below."""
+    """How many lines of the terminal are reserved below the region."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -40,7 +40,7 @@ Waiting: TypeAlias = Mapping[AskedBy, PermissionRequest | QuestionRequest]
 
 
 class Undone(NamedTuple):
-    """Where a pending undo begins. ``is_inside``: not with the message itself, but inside of it or after it."""
+    """The beginning of a pending undo. ``is_inside``: inside or after the message, instead of with it."""
 
     message: Message
     is_inside: bool

@@ -189,7 +189,7 @@ def _lines(screen: Screen, files: "tuple[FileRestore, ...]") -> list[str]:
 
 
 def outcome(done: "Reverted") -> str:
-    """What was done, in a sentence."""
+    """The result of an undo, as a sentence."""
     changed = sum(one.writes for one in done.files)
     what = f"{plural(changed, 'file')} {'would change' if done.is_plan else 'changed'}"
     count = len(done.conflicts)

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from turnkeeper.cli import log_lines
-from turnkeeper.cli.host_options import Labels, LogFormat, OnlyLabels
-from turnkeeper.cli.log_lines import LogLevel
+from turnkeeper.cli.host_options import Labels, LogFormat, LogLevel, OnlyLabels, begin_log
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.trust import Trust
 
@@ -42,14 +40,7 @@ async def worker(
         float, Parameter(metavar="S", help="Seconds for running sessions to end at SIGTERM.", validator=Number(gte=0))
     ] = 30.0,
     log_format: LogFormat = "text",
-    log_level: Annotated[
-        LogLevel | None,
-        Parameter(
-            metavar="LEVEL",
-            help="What to log on standard error: debug, info, warning or error. Also TURNKEEPER_LOG_LEVEL; warning by "
-            "default.",
-        ),
-    ] = None,
+    log_level: LogLevel = None,
     trust: Trust = False,
     options: Options,
 ) -> None:
@@ -74,10 +65,9 @@ async def worker(
     from turnkeeper.core.labels import declared
     from turnkeeper.core.lease import terms_of
     from turnkeeper.run.runtime import Settings
-    from turnkeeper.server import logs
 
     options = options.without_server
-    logs.begin(log_format, log_level or log_lines.level_of(options.environ) or "warning")
+    begin_log(log_format, log_level, options)
     settings = Settings(
         ask=None,
         question=None,

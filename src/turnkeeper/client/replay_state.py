@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from turnkeeper.model.message import AssistantMessage, Message
+from turnkeeper.model.message import AssistantMessage, BaseMessage, Message
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import KINDS, Notification
 from turnkeeper.model.parts.base import BasePart
-from turnkeeper.model.status import Idle, Status
+from turnkeeper.model.status import Busy, Idle, Retrying, Status
 from turnkeeper.model.value import Value, encode
 
 
@@ -32,8 +32,8 @@ class ReplayState:
     def note(self, received: Notification) -> None:
         """Record that the subscriber has received a notification."""
         match received.type, received.properties:
-            case "message.updated", {"info": Value() as message}:
-                self._messages[message.id] = _hash(message)  # type: ignore[attr-defined] # As the notification type guarantees.
+            case "message.updated", {"info": BaseMessage() as message}:
+                self._messages[message.id] = _hash(message)
             case "message.part.updated", {"part": BasePart() as part}:
                 self._parts.setdefault(part.message_id, {})[part.id] = _hash(part)
             case "message.part.removed", {"messageID": str(message_id), "partID": str(part_id)}:
@@ -41,8 +41,8 @@ class ReplayState:
             case "message.removed", {"messageID": str(message_id)}:
                 self._messages.pop(message_id, None)
                 self._parts.pop(message_id, None)
-            case "session.status", {"status": Value() as status}:
-                self._status = status  # type: ignore[assignment] # As the notification type guarantees.
+            case "session.status", {"status": Idle() | Busy() | Retrying() as status}:
+                self._status = status
 
     def news(self, messages: Iterable[MessageWithParts], status: Status) -> list[Notification]:
         """Notifications for everything stored that the subscriber has not received; they count as received now."""

@@ -103,9 +103,10 @@ def checked(kind: type[C]) -> type[C]:
 
 def checked_function(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator: a function raises Invalid for an argument of the wrong type, before anything is done."""
-    assert isinstance(function, FunctionType), "a function is decorated"
-    names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    found = {name: _alternatives(hint) for name, hint in function.__annotations__.items() if name != "return"}
+    inspected: object = function
+    assert isinstance(inspected, FunctionType), "a function is decorated"
+    names = inspected.__code__.co_varnames[: inspected.__code__.co_argcount]
+    found = {name: _alternatives(hint) for name, hint in inspected.__annotations__.items() if name != "return"}
     wanted = {name: types for name, types in found.items() if types}
     if not wanted:
         return function
@@ -115,7 +116,7 @@ def checked_function(function: Callable[P, R]) -> Callable[P, R]:
         for name, value in (*zip(names, args, strict=False), *given.items()):
             if name in wanted:
                 _check(name, value, wanted[name])
-        return function(*args, **given)  # type: ignore[no-any-return]  # What the function returns.
+        return function(*args, **given)
 
     return guarded
 

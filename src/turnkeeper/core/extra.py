@@ -4,8 +4,6 @@ An overlay is ``{"set": {key: value}, "in": {key: overlay}}``: fields to add, an
 list are keyed by their index.
 """
 
-from typing import cast
-
 from turnkeeper.model.value import JsonObject
 
 
@@ -30,13 +28,17 @@ def unknown(raw: object, known: object) -> JsonObject | None:
 
 def restore(known: object, overlay: JsonObject | None) -> object:
     """``known`` with the unknown fields put back. A field that ``known`` has keeps its value."""
-    if overlay is None:
+    if not overlay:
         return known
-    here = cast(JsonObject, overlay.get("set", {}))
-    below = cast("dict[str, JsonObject]", overlay.get("in", {}))
+    here, below = _object(overlay.get("set")), _object(overlay.get("in"))
     if isinstance(known, dict):
-        kept = {key: restore(value, below.get(key)) for key, value in known.items()}
+        kept = {key: restore(value, _object(below.get(key))) for key, value in known.items()}
         return {**kept, **{key: value for key, value in here.items() if key not in known}}
     if isinstance(known, list):
-        return [restore(value, below.get(str(index))) for index, value in enumerate(known)]
+        return [restore(value, _object(below.get(str(index)))) for index, value in enumerate(known)]
     return known
+
+
+def _object(value: object) -> JsonObject:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}

@@ -37,7 +37,7 @@ _SPILLED = re.compile(r"tool-results/([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 
 
 def places(environ: Mapping[str, str]) -> list[Path]:
-    """Where Claude Code keeps its history."""
+    """The directories of Claude Code's history."""
     given = [Path(one).expanduser() for one in environ.get("CLAUDE_CONFIG_DIR", "").split(",") if one.strip()]
     roots = given or [paths.home(environ) / ".claude", paths.config(environ, "claude")]
     return [root / "projects" for root in roots]
@@ -204,7 +204,7 @@ class _File:
         return draft.settle(block.get("tool_use_id"), output, files, metadata, is_error=is_error, full=full)
 
     def _spilled(self, output: str) -> str | None:
-        """The whole output of a call, if the result only names the file beside the session that has it."""
+        """The whole output of a call whose result only names a file that has it."""
         if (found := _SPILLED.search(output)) is None:
             return None
         file = self._file.with_suffix("") / "tool-results" / found[1]

@@ -29,7 +29,7 @@ _REPEATING: Final = {"user_message": "user", "agent_message": "assistant", "agen
 
 
 def places(environ: Mapping[str, str]) -> list[Path]:
-    """Where Codex keeps its history."""
+    """The directories of Codex's history."""
     given = environ.get("CODEX_HOME")
     root = Path(given).expanduser() if given else paths.home(environ) / ".codex"
     return [root / "sessions", root / "archived_sessions"]
@@ -160,7 +160,7 @@ class _File:
         return next((one for one in reversed(self._draft.messages) if one.info["role"] == "assistant"), None)
 
     def _repeated(self, kind: str, text: object) -> bool:
-        """Tell the text of an event, unless a response item tells it."""
+        """Add the text of an event, unless a response item has it."""
         if not isinstance(text, str):
             return False
         if self._known[kind, text.strip()] > 0:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from turnkeeper.core.usage import add_costs, add_tokens, subtract_tokens
 from turnkeeper.core.view import SessionView
 from turnkeeper.interop.imported import imported_from
-from turnkeeper.interop.later import is_message_later, is_part_later
+from turnkeeper.interop.newer import is_newer_message, is_newer_part
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
 from turnkeeper.interop.report import Finding
 from turnkeeper.model import event as e
@@ -59,9 +59,9 @@ class Comparison:
             return
         place = ours.seq
         ours = ours.but(seq=0)
-        if ours == theirs.info or is_message_later(theirs.info, ours):
+        if ours == theirs.info or is_newer_message(theirs.info, ours):
             self.equal_messages += 1
-        elif is_message_later(ours, theirs.info):
+        elif is_newer_message(ours, theirs.info):
             self._events.append(e.MessageRecorded(message=theirs.info.but(seq=place)))
             self._count_growth(ours, theirs)
         else:
@@ -85,9 +85,9 @@ class Comparison:
                 added.append(part)
                 continue
             bare = known.but(seq=0, nth=0)
-            if bare == part or is_part_later(part, bare):
+            if bare == part or is_newer_part(part, bare):
                 self.equal_parts += 1
-            elif is_part_later(bare, part):
+            elif is_newer_part(bare, part):
                 self._events.append(e.PartRecorded(part=part.but(seq=known.seq, nth=known.nth)))
             else:
                 where = {"session_id": part.session_id, "message_id": part.message_id}

@@ -29,7 +29,7 @@ class Draft:
         self.messages: list[RawMessage] = []
         self.directory = self.title = self.parent = ""
         self.facts: RawObject = {}
-        """What is known of the session besides, such as its git branch."""
+        """Further facts about the session, such as its git branch."""
         self.origin: Origin | None = None
         self.skipped: list[Finding] = []
         self.branches: list[list[RawMessage]] = []
@@ -71,7 +71,7 @@ class Draft:
         return asked
 
     def part(self, message: RawMessage, key: str, body: RawObject) -> RawObject:
-        """Add a part to a message. ``key`` tells it from the other parts of the message."""
+        """Add a part to a message. ``key`` identifies it within the message."""
         if message.info["role"] == "assistant":
             message.info["time"]["completed"] = max(message.info["time"]["completed"], self.ms)
         return self._add(message, key, body)

@@ -6,16 +6,17 @@ with its ``index`` among all messages.
 
 import re
 from collections.abc import AsyncIterator
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
 from turnkeeper.core.extra import restore
 from turnkeeper.core.redaction import Redactor
 from turnkeeper.interop import redacted
-from turnkeeper.interop.fit import public
+from turnkeeper.interop.convert import public
 from turnkeeper.interop.raw import RawObject, plain
 from turnkeeper.interop.sanitise import sanitise_message, sanitise_part, sanitise_session
+from turnkeeper.interop.shapes import as_object
 from turnkeeper.model.message import SystemMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import ForeignPart, Part
@@ -117,7 +118,7 @@ def part_json(part: Part) -> RawObject:
 
 
 def _public_json(value: object, overlay: JsonObject | None) -> RawObject:
-    return cast(RawObject, restore(public(cast(RawObject, plain(value))), overlay))
+    return as_object(restore(public(as_object(plain(value))), overlay))
 
 
 def _indented(json: RawObject, indent: int) -> bytes:

@@ -33,7 +33,7 @@ PATH_CHARS_MAX: Final = 4096
 
 
 def places(environ: Mapping[str, str]) -> list[Path]:
-    """Where Gemini CLI keeps its history."""
+    """The directories of Gemini CLI's history."""
     given = environ.get("GEMINI_CLI_HOME")
     return [(Path(given).expanduser() if given else paths.home(environ)) / ".gemini" / "tmp"]
 

@@ -1,6 +1,6 @@
-"""Where an imported session came from: ``imported`` in its metadata."""
+"""The source of an imported session: ``imported`` in its metadata."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from turnkeeper.model.session import Session
@@ -12,7 +12,7 @@ KEY = "imported"
 def imported_from(session: "Session") -> "JsonObject":
     """The program, its id of the session and the imported title; empty if the session was not imported so."""
     found = (session.metadata or {}).get(KEY)
-    return cast("JsonObject", found) if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def program_of(session: "Session") -> str | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from turnkeeper.interop.land import land
+from turnkeeper.interop.merge import merge_into_store
 from turnkeeper.interop.normalise import Incoming, incoming, is_safe
 from turnkeeper.interop.raw import RawObject, RawSession, SessionSource, Unreadable
 from turnkeeper.interop.report import Finding, ProgressReport, Tally
@@ -54,7 +54,7 @@ class Importer:
         session.is_again = session.session.id in self.seen
         self.seen.add(session.session.id)
         await self._place(session)
-        await land(self._store, session, self.tally, dry=self._dry)
+        await merge_into_store(self._store, session, self.tally, dry=self._dry)
 
     async def _place(self, session: Incoming) -> None:
         """Set the directory and project of the session to those of this machine, if its directory exists here.

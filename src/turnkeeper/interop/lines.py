@@ -20,7 +20,7 @@ _UNUSED = "in a file without a message"
 
 
 class Account:
-    """What became of each line of a file. A line that is never accounted for is reported."""
+    """The outcome of each line of a file: understood, kept unchanged, or reported. A line without one is reported."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -45,7 +45,7 @@ class Account:
         self._problems.setdefault((reason, is_expected), []).append(number)
 
     def nothing(self) -> None:
-        """The file has no message, so that no line of it is kept."""
+        """Count no line as kept: the file has no message."""
         self._fates = {number: 0 if fate != _REPORTED else fate for number, fate in self._fates.items()}
 
     def counts(self) -> LineCounts:
@@ -57,7 +57,7 @@ class Account:
         )
 
     def findings(self) -> tuple[list[Finding], list[Finding]]:
-        """What was skipped and what could not be read: one finding for each reason."""
+        """The skipped and the unreadable lines: one finding for each reason."""
         problems = dict(self._problems)
         if unused := [number for number, fate in self._fates.items() if not fate]:
             problems[_UNUSED, True] = unused

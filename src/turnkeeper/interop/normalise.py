@@ -14,8 +14,8 @@ from turnkeeper.core import slug
 from turnkeeper.core.titles import default_title
 from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.interop import shapes
+from turnkeeper.interop.convert import converted, trimmed
 from turnkeeper.interop.fields import word
-from turnkeeper.interop.fit import fit, trimmed
 from turnkeeper.interop.normalise_part import part_of
 from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, minted
 from turnkeeper.interop.report import Finding
@@ -26,6 +26,8 @@ from turnkeeper.model.parts import Part, StepFinishPart
 from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session, Tokens
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, Value
+
+_MESSAGE = cast("type[Message]", Message)  # A union can be converted to, but is no class.
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -61,7 +63,7 @@ def incoming(raw: RawSession) -> Incoming:
     if not is_safe(raw.info.get("id")) or not raw.info["id"].startswith("ses"):
         raise Unreadable(f"{raw.info.get('id')!r} is not a session id")
     info = _session_info(raw)
-    made = Incoming(cast(Session, fit(info, Session)), [], _todos(raw.todos), _diffs(raw.diffs))
+    made = Incoming(converted(info, Session), [], _todos(raw.todos), _diffs(raw.diffs))
     made.session, dropped = _narrowing(made.session)
     if dropped:
         made.skipped.append(Finding(reason=f"{dropped} permission rules that do not deny", session_id=made.session.id))
@@ -156,7 +158,7 @@ def _messages(raw: RawSession, made: Incoming) -> Iterator[IncomingMessage]:
         if message.info.get("role") == "user":
             prompt = message_id
         try:
-            info = cast(Message, fit(_message_info(message.info, made.session, model, prompt), Message))
+            info = converted(_message_info(message.info, made.session, model, prompt), _MESSAGE)
         except Unreadable as error:
             made.unreadable.append(Finding(reason=str(error), **where))
             continue
@@ -253,20 +255,20 @@ def _todos(raw: Json) -> tuple[Todo, ...] | None:
     for one in raw:
         # opencode's migration leaves out entries without these fields, too.
         if isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("content", "status", "priority")):
-            todos.append(cast(Todo, trimmed(one, Todo)))
+            todos.append(trimmed(one, Todo))
     return tuple(todos)
 
 
 def _diffs(raw: Json) -> tuple[FileDiff, ...] | None:
     if not isinstance(raw, list):
         return None
-    return tuple(cast(FileDiff, trimmed(one, FileDiff)) for one in shapes.diffs(raw) if isinstance(one, dict))
+    return tuple(trimmed(one, FileDiff) for one in shapes.diffs(raw) if isinstance(one, dict))
 
 
 def _created(info: RawObject, messages: list[RawMessage]) -> int:
     times = [shapes.as_object(info.get("time")).get("created")]
     times += [shapes.as_object(message.info.get("time")).get("created") for message in messages]
-    return int(next((_bounded(cast(float, time)) for time in times if shapes.is_number(time)), 0))
+    return int(next((_bounded(time) for time in times if shapes.is_number(time)), 0))
 
 
 def _bounded(time: float) -> float:

@@ -3,7 +3,7 @@
 from typing import cast, get_args
 
 from turnkeeper.interop import shapes
-from turnkeeper.interop.fit import fit
+from turnkeeper.interop.convert import converted
 from turnkeeper.interop.raw import RawObject, Unreadable, derived_id
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import ForeignPart, Part
@@ -11,6 +11,8 @@ from turnkeeper.model.value import Json
 
 KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Part) if kind is not ForeignPart)
 """The part types of the model. A part of another type becomes a ForeignPart."""
+
+_PART = cast("type[Part]", Part)  # A union can be converted to, but is no class.
 
 
 def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
@@ -20,7 +22,7 @@ def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
     placed = {**raw, **place}
     if isinstance(placed.get("type"), str) and placed["type"] in KNOWN:
         try:
-            return cast(Part, fit(_filled(placed, message), Part))
+            return converted(_filled(placed, message), _PART)
         except Unreadable:
             pass  # A known type with wrong fields is kept unchanged.
     return ForeignPart(id=name, session_id=message.session_id, message_id=message.id, body=placed)

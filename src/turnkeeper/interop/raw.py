@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +19,9 @@ from turnkeeper.model.value import Json
 
 RawObject: TypeAlias = dict[str, Any]
 """A JSON object of a source, with values of any shape."""
+
+ReadOnlyObject: TypeAlias = Mapping[str, Any]
+"""A JSON object of a source that is only read."""
 
 
 class Unreadable(Exception):

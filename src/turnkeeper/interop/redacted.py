@@ -1,23 +1,23 @@
 """Redacted: the JSON of sessions and messages with their secrets masked, and the names of the places in the report."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from json import dumps
-from typing import Any, Final
+from typing import Final
 
 from turnkeeper.core.redaction import ENV_FILE, Redactor
-from turnkeeper.interop.raw import RawObject
+from turnkeeper.interop.raw import RawObject, ReadOnlyObject
 
 _JOINED: Final = ("text", "reasoning")
 """Kinds of parts whose texts are read as one: a secret may begin in one part and end in the next."""
 
 
-def session(redactor: Redactor, info: Mapping[str, Any]) -> RawObject:
+def session(redactor: Redactor, info: ReadOnlyObject) -> RawObject:
     """A session with its secrets masked."""
     return _object(redactor.json(dict(info), "session"))
 
 
-def message(redactor: Redactor, json: Mapping[str, Any], place: str) -> RawObject:
+def message(redactor: Redactor, json: ReadOnlyObject, place: str) -> RawObject:
     """A message ``{"info", "parts"}`` with its secrets masked. ``place`` names it in the report."""
     return {
         **json,
@@ -26,7 +26,7 @@ def message(redactor: Redactor, json: Mapping[str, Any], place: str) -> RawObjec
     }
 
 
-def parts(redactor: Redactor, given: Sequence[Mapping[str, Any]], place: str) -> Iterator[RawObject]:
+def parts(redactor: Redactor, given: Sequence[ReadOnlyObject], place: str) -> Iterator[RawObject]:
     """The parts of a message with their secrets masked."""
     for kind, group in groupby(given, lambda part: part.get("type")):
         together = [dict(part) for part in group]

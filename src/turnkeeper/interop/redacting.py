@@ -34,7 +34,7 @@ async def redactor(
 
 
 async def report(store: Store, session_id: str, environ: Mapping[str, str]) -> RedactionReport:
-    """What an export of a session would mask."""
+    """The report of an export: what it would mask."""
     return await masked(store, session_id, await redactor(store, session_id, environ))
 
 

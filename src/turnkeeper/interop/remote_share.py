@@ -37,7 +37,7 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 class Created(msgspec.Struct, frozen=True):
-    """What a host answers: the id and the address of the share, and the secret that allows changes to it."""
+    """The answer of a host: the id and the address of the share, and the secret that allows changes to it."""
 
     id: str
     url: str
@@ -110,7 +110,7 @@ def checked_base(base: str) -> str:
 
 
 def changes(items: Sequence[Item], sent: Mapping[str, str]) -> tuple[list[JsonObject], dict[str, str]]:
-    """What a host must be told that was sent these items before, by key and digest; and what it has then."""
+    """The items to send to a host that has the given ones, by key and digest; and those that it has then."""
     now = {one.key: one.digest for one in items}
     told: list[JsonObject] = [
         {"type": one.type, "data": one.data} for one in items if sent.get(one.key) != now[one.key]

@@ -1,9 +1,9 @@
 """Share items: what a link shows of a message, before it is redacted. What is not named here is left out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from turnkeeper.interop.raw import RawObject
+from turnkeeper.interop.raw import RawObject, ReadOnlyObject
 from turnkeeper.model.share import ShareItem
 
 OUTPUT_CHARS_MAX: Final = 4_000
@@ -16,7 +16,7 @@ _USAGE: Final[RawObject] = {
 _IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
-def session_item(info: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObject:
+def session_item(info: ReadOnlyObject, include: Sequence[ShareItem]) -> RawObject:
     """The session: its title and times, and its usage and counts if they are included. No directory, no rules."""
     kept = {key: info[key] for key in ("id", "slug", "title", "version", "time") if key in info}
     if "usage" in include:
@@ -26,7 +26,7 @@ def session_item(info: Mapping[str, Any], include: Sequence[ShareItem]) -> RawOb
     return {**kept, "projectID": "global", "directory": "/"}
 
 
-def message_item(info: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObject:
+def message_item(info: ReadOnlyObject, include: Sequence[ShareItem]) -> RawObject:
     """A message without its parts: who, when, and by which model. No system prompt, no paths."""
     names = ("id", "sessionID", "role", "time", "parentID", "agent", "mode", "model", "modelID", "providerID", "finish")
     kept = {key: info[key] for key in names if key in info}
@@ -40,7 +40,7 @@ def message_item(info: Mapping[str, Any], include: Sequence[ShareItem]) -> RawOb
     return kept
 
 
-def part_item(part: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObject | None:
+def part_item(part: ReadOnlyObject, include: Sequence[ShareItem]) -> RawObject | None:
     """A part; None if it is not shared."""
     shown = _PARTS.get(str(part.get("type")))
     kept = shown(part, include) if shown is not None else None
@@ -63,28 +63,28 @@ def _cut(text: str) -> str:
     return f"{first}\n\n[{len(text) - len(first) - len(last):,} characters are not shared]\n\n{last}"
 
 
-def _base(part: Mapping[str, Any]) -> RawObject:
+def _base(part: ReadOnlyObject) -> RawObject:
     return {key: part[key] for key in ("id", "sessionID", "messageID", "type") if key in part}
 
 
-def _text(part: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObject | None:
+def _text(part: ReadOnlyObject, include: Sequence[ShareItem]) -> RawObject | None:
     if part.get("synthetic") or part.get("ignored") or "messages" not in include:
         return None
     return {"text": _complete(part), **{key: part[key] for key in ("time",) if key in part}}
 
 
-def _reasoning(part: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObject | None:
+def _reasoning(part: ReadOnlyObject, include: Sequence[ShareItem]) -> RawObject | None:
     return {"text": _complete(part), "time": part.get("time")} if "reasoning" in include else None
 
 
-def _complete(part: Mapping[str, Any]) -> str:
+def _complete(part: ReadOnlyObject) -> str:
     """The text. While it is still being written, whole lines only: half a secret is not recognised."""
     text, time = str(part.get("text", "")), part.get("time")
     is_open = isinstance(time, dict) and "end" not in time
     return text[: text.rfind("\n") + 1] if is_open else text
 
 
-def _tool(part: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObject | None:
+def _tool(part: ReadOnlyObject, include: Sequence[ShareItem]) -> RawObject | None:
     state = part.get("state")
     if "tools" not in include or not isinstance(state, dict):
         return None
@@ -102,17 +102,17 @@ def _tool(part: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObject | 
     return {"callID": part.get("callID"), "tool": part.get("tool"), "state": kept}
 
 
-def _file(part: Mapping[str, Any], include: Sequence[ShareItem]) -> RawObject | None:
+def _file(part: ReadOnlyObject, include: Sequence[ShareItem]) -> RawObject | None:
     kept = {key: part[key] for key in ("mime", "filename") if key in part}
     is_shared = "files" in include and part.get("mime") in _IMAGES and str(part.get("url", "")).startswith("data:")
     return {**kept, "url": part["url"] if is_shared else ""}
 
 
-def _fields(*names: str) -> Callable[[Mapping[str, Any], Sequence[ShareItem]], RawObject | None]:
+def _fields(*names: str) -> Callable[[ReadOnlyObject, Sequence[ShareItem]], RawObject | None]:
     return lambda part, include: {key: part[key] for key in names if key in part}
 
 
-_PARTS: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[ShareItem]], RawObject | None]]] = {
+_PARTS: Final[Mapping[str, Callable[[ReadOnlyObject, Sequence[ShareItem]], RawObject | None]]] = {
     "text": _text,
     "reasoning": _reasoning,
     "tool": _tool,

@@ -46,7 +46,7 @@ class SharedMessage(NamedTuple):
 
 
 class SharedView(NamedTuple):
-    """What a link shows after event ``seq`` of the session."""
+    """The content of a link after event ``seq`` of the session."""
 
     seq: int
     title: str
@@ -65,7 +65,7 @@ class SharedSession:
         self._lock = anyio.Lock()
 
     async def view(self) -> SharedView:
-        """What the link shows now. Raises NotFound if the session was removed."""
+        """The current content of the link. Raises NotFound if the session was removed."""
         async with self._lock:
             seq = (await self._store.queries.state(self.hosted.id)).seq
             if self._view is None or self._view.seq != seq:

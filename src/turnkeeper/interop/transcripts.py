@@ -24,7 +24,7 @@ class Program(NamedTuple):
 
     title: str
     places: Callable[[Mapping[str, str]], list[Path]]
-    """Where the program keeps its history, from the environment variables."""
+    """The directories of the program's history, from the environment variables."""
     is_history: Callable[[Path], bool]
     read: Callable[[Path, Account], list[RawSession]]
 
@@ -42,9 +42,9 @@ class Transcripts:
     def __init__(self, program: Program, files: Sequence[Path], problems: Iterable[Finding]) -> None:
         self.name, self._program, self._files = program.title, program, {str(file): file for file in files}
         self.problems = list(problems)
-        """What could not be read so far."""
+        """The findings about unreadable data so far."""
         self.left_out: list[Finding] = []
-        """What was skipped so far."""
+        """The findings about skipped data so far."""
         self.lines = NO_LINES
 
     def names(self) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """Value: the base class of all values. Frozen, compared by content, camelCase on the wire."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypedDict, TypeVar, Unpack, dataclass_transform
 
 import msgspec
 
@@ -23,10 +23,25 @@ def wire_name(name: str) -> str:
     return first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
 
 
-class _ValueMeta(msgspec.StructMeta):
-    """Makes the fields of all subclasses keyword-only; msgspec does not inherit ``kw_only``. ``Any`` is msgspec's."""
+class _Config(TypedDict, total=False):
+    """The options of msgspec that values use."""
 
-    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **config: Any) -> "_ValueMeta":
+    frozen: bool
+    kw_only: bool
+    omit_defaults: bool
+    array_like: bool
+    gc: bool
+    rename: Callable[[str], str] | Mapping[str, str] | None
+    tag: str | bool | None
+    tag_field: str | None
+
+
+class _ValueMeta(msgspec.StructMeta):
+    """Makes the fields of all subclasses keyword-only; msgspec does not inherit ``kw_only``."""
+
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **config: Unpack[_Config]
+    ) -> "_ValueMeta":
         config.setdefault("kw_only", True)
         return super().__new__(mcls, name, bases, namespace, **config)
 

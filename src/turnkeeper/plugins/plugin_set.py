@@ -5,7 +5,9 @@ hangs or breaks a type, the output of the plugin before it is kept, the problem 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -59,7 +61,7 @@ class PluginSet:
             for handler in plugin.handlers(hook.name):
                 before = msgspec.json.encode(output)
                 given = msgspec.json.decode(before, type=hook.output)
-                try:
+                with _contained(partial(self.problem, plugin, hook.name, session_id=session_id)):
                     await plugin.call(hook.name, handler, input, given)
                     after = msgspec.json.encode(given)
                     if after != before:
@@ -67,20 +69,14 @@ class PluginSet:
                         hook.check(made)
                         output = made
                         by += [plugin.name] if plugin.name not in by else []
-                except Exception as error:
-                    # A plugin is a person's own program, and must not be the end of a turn.
-                    self.problem(plugin, hook.name, error, session_id)
         return Changed(output, tuple(by))
 
     async def event(self, event: EventInput) -> None:
-        """Tell the plugins what happened."""
+        """Pass an event to the plugins. A failure is only logged: as an event it could fail again, without end."""
         for plugin in self.plugins:
             for handler in plugin.handlers(EVENT):
-                try:
+                with _contained(partial(self._log_failure, plugin, EVENT)):
                     await plugin.call(EVENT, handler, event)
-                except Exception as error:
-                    # As above; and it is not told as an event, of which there would be no end.
-                    self._log(plugin.failed(EVENT, error))
 
     async def configured(self, settings: JsonObject) -> list[tuple[Plugin, JsonObject]]:
         """The settings after each plugin that has seen them, in their order; ``settings`` itself stays as it is.
@@ -91,23 +87,17 @@ class PluginSet:
         for plugin in self.plugins:
             for handler in plugin.handlers(CONFIG):
                 given = msgspec.json.decode(msgspec.json.encode(settings))
-                try:
+                with _contained(partial(self.problem, plugin, CONFIG)):
                     await plugin.call(CONFIG, handler, given)
                     settings = checked(msgspec.json.decode(msgspec.json.encode(given)), "the settings it made")
                     made.append((plugin, settings))
-                except Exception as error:
-                    # As above.
-                    self.problem(plugin, CONFIG, error)
         return made
 
     async def dispose(self, plugin: Plugin) -> None:
         """Tell a plugin that it leaves, and remove what it registered."""
         for handler in plugin.handlers(DISPOSE):
-            try:
+            with _contained(partial(self._log_failure, plugin, DISPOSE)):
                 await plugin.call(DISPOSE, handler)
-            except Exception as error:
-                # As above.
-                self._log(plugin.failed(DISPOSE, error))
         await plugin.aclose()
 
     def unusable(self, names: Sequence[str], hook: str, error: Exception, session_id: str = "") -> None:
@@ -122,9 +112,21 @@ class PluginSet:
             self._log(words)
             self._tell(session_id, words)
 
+    def _log_failure(self, plugin: Plugin, hook: str, error: Exception) -> None:
+        self._log(plugin.failed(hook, error))
+
     def _log(self, words: str | None) -> None:
         if words is not None:
             log.warning("%s", words)
+
+
+@contextmanager
+def _contained(report: Callable[[Exception], None]) -> Iterator[None]:
+    """Report an exception of a plugin and go on: it is a program of the user, and must not end a turn."""
+    try:
+        yield
+    except Exception as error:
+        report(error)
 
 
 NONE = PluginSet()

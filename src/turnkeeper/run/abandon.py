@@ -1,7 +1,7 @@
 """Abandon: wait for work until it is done, or for a bounded time once the caller is cancelled.
 
-Code from outside may ignore a cancellation, and a command may take its time to end. Neither may keep an interrupt
-waiting, so the work runs in a task that outlives the caller, and is left there when time is up.
+Foreign code may ignore a cancellation, and a command may take long to end. Neither may delay an interrupt, so the work
+runs in a task that outlives the caller, and is abandoned there at the timeout.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CALL: Final = "tool call: "
-"""How the names of the tasks of tool calls begin."""
+"""The prefix of the names of tasks that run tool calls."""
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong first: callers know exceptions, not groups of them."""
+    """The first exception of a group: callers handle exceptions, not exception groups."""
     first = group.exceptions[0]
     return first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 class CallTasks:
-    """The tasks of tool calls. They outlive turns, and are waited for only a bounded time.
+    """The tasks of tool calls. They outlive turns, and the wait for their end is bounded.
 
     They are in no task group: its end would wait for a tool that ignores cancellation, and Python can neither stop such
     a coroutine nor a thread.
@@ -46,9 +46,9 @@ class CallTasks:
         task.add_done_callback(self._tasks.discard)
 
     async def end(self, timeout_s: float = LEFT_ALONE_S) -> list[str]:
-        """Wait until the tasks have ended; the names of those that have not when time is up.
+        """Wait until the tasks have ended; returns the names of those that have not at the timeout.
 
-        They were told to stop before, when the turns that started them were.
+        They were cancelled before, with the turns that started them.
         """
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
@@ -61,7 +61,7 @@ def calls_among(tasks: Iterable[asyncio.Task[Any]]) -> list[str]:
 
 
 StartsTasks: TypeAlias = TaskGroup | CallTasks
-"""What work is started in."""
+"""The owner of the tasks that work is started in."""
 
 
 class _Work(Generic[T]):
@@ -70,8 +70,8 @@ class _Work(Generic[T]):
     def __init__(self, work: Callable[[], Awaitable[T]], name: str) -> None:
         self._work, self._name = work, name
         self.scope = anyio.CancelScope()
-        self._told = anyio.CancelScope()
-        """Inside ``scope``. While it is a shield, the work is not told again that it is cancelled."""
+        self._reminder = anyio.CancelScope()
+        """Inside ``scope``. While it is a shield, the cancellation is not delivered to the work again."""
         self.done = anyio.Event()
         self.is_left = False
         self.results: list[T] = []
@@ -79,7 +79,7 @@ class _Work(Generic[T]):
 
     async def run(self) -> None:
         try:
-            with self.scope, self._told:
+            with self.scope, self._reminder:
                 self.results.append(await self._work())
         except BaseException as error:
             # Reported to the caller, which is gone once the work was abandoned.
@@ -92,15 +92,15 @@ class _Work(Generic[T]):
             self.done.set()
 
     async def remind(self) -> None:
-        """Tell work that was left alone now and then that it is cancelled.
+        """Deliver the cancellation to abandoned work at intervals.
 
-        It is told at each of its waits otherwise. Work that ignores it would then keep the event loop busy.
+        Otherwise it is delivered at each wait, and work that ignores it would keep the event loop busy.
         """
         while not self.done.is_set():
-            self._told.shield = True
+            self._reminder.shield = True
             with anyio.move_on_after(REMIND_S):
                 await self.done.wait()
-            self._told.shield = False
+            self._reminder.shield = False
             await anyio.lowlevel.checkpoint()
 
 
@@ -112,9 +112,9 @@ async def run_or_abandon(
     grace_s: float = INTERRUPT_S,
     left: Callable[[], None] = lambda: None,
 ) -> T:
-    """What the work returns or raises. When the caller is cancelled the work is, too, and has ``grace_s`` to end.
+    """The result of the work. When the caller is cancelled the work is cancelled too, and has ``grace_s`` to end.
 
-    A result that it gives then is returned. ``left`` is called if the work has not ended and is left alone.
+    A result within that time is returned. ``left`` is called if the work has not ended and is abandoned.
     """
     task = _Work(work, name)
     group.start_soon(task.run, name=name)

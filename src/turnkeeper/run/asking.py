@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class Responders(msgspec.Struct, frozen=True):
-    """Who is asked in this process. None: the answer comes from elsewhere."""
+    """The callbacks of this process that answer requests. None: the answer comes from elsewhere."""
 
     permission: Asker | None = None
     question: QuestionAsker | None = None
@@ -56,7 +56,7 @@ class Asking(msgspec.Struct, frozen=True):
 
     writer: FencedWriter
     approved: ApprovedPlace
-    """Where approvals hold for the session."""
+    """The place whose approvals apply to the session."""
     store: Store
     mint: Mint
     sleep: Callable[[float], Awaitable[None]]
@@ -65,7 +65,7 @@ class Asking(msgspec.Struct, frozen=True):
     config: AskConfig = AskConfig()
 
     def approvals(self) -> tuple[Rule, ...]:
-        """What is allowed for good where the session works."""
+        """The permanent approvals for the session's directory."""
         return self.door.approvals.rules(self.approved)
 
     async def permission(self, call: "WaitingCall", request: PermissionRequest, open_patterns: Sequence[str]) -> Reply:
@@ -183,6 +183,7 @@ class Asking(msgspec.Struct, frozen=True):
                 with contained(is_whole_task=True), suppress(NotAsked, Conflict):  # Another answer was first.
                     await work()
             except Exception as error:
+                # Raised below: the task group would make an exception group of it.
                 errors.append(error)
                 group.cancel_scope.cancel()
 
@@ -225,7 +226,7 @@ class Asking(msgspec.Struct, frozen=True):
 
 
 class WaitingCall:
-    """What a call is doing, as its turn must know it when it is stopped."""
+    """The state of a call that its turn needs to know when it is stopped."""
 
     restarts = True
     """Whether the call may be run again from its beginning if its process dies while it waits."""
@@ -238,7 +239,7 @@ class WaitingCall:
 
 
 async def _given_by(name: str, callback: Callable[[R], Awaitable[T]], request: R) -> T:
-    """What a callback of the caller answers. Raises ToolFailure, which names the callback, if it fails."""
+    """The answer of a callback of the caller. Raises ToolFailure, which names the callback, if it fails."""
     try:
         with contained(is_whole_task=True):
             return await callback(request)

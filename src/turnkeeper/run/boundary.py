@@ -16,24 +16,23 @@ from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.sample import sample
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.history import History, extend
+from turnkeeper.core.skills import TOOL as SKILL
 from turnkeeper.core.system_context import Circumstances, context_event, look_back, reason_to_begin, reconcile
 from turnkeeper.core.view import SessionView
-from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.context import Epoch, Unavailable
-from turnkeeper.model.mcp import McpInstructions
 from turnkeeper.model.message import ContextUpdate, Message
 from turnkeeper.model.permission import Ruleset
-from turnkeeper.model.skill import Skill
-from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.fenced_writer import FencedWriter
+from turnkeeper.run.settlements import TurnSetting
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.tools.mcp_tools import instructions
+from turnkeeper.tools.toolbox import Toolbox
 
 
 class Boundary(msgspec.Struct, frozen=True):
-    """Where the context of a turn is made to fit."""
+    """Brings the System Context of a session up to date before a turn."""
 
     store: Store
     environ: Mapping[str, str]
@@ -46,16 +45,12 @@ class Boundary(msgspec.Struct, frozen=True):
         view: SessionView,
         history: History,
         model: ModelInfo,
-        agent: Agent,
-        place: ProjectPlace,
-        setup: DirectorySetup,
-        *,
-        skills: tuple[Skill, ...],
+        setting: TurnSetting,
+        toolbox: Toolbox,
         rules: Ruleset,
-        served: tuple[McpInstructions, ...],
     ) -> tuple[Epoch, History]:
-        """The epoch this turn runs in, and the history with the news the model is told before it."""
-        epoch_seq = view.epoch.seq if view.epoch is not None else 0
+        """The epoch this turn runs in, and the history with the context updates that the model gets before it."""
+        setup, epoch_seq = setting.setup, view.epoch.seq if view.epoch is not None else 0
         compacted_at, told = look_back((entry.message for entry in reversed(history.entries)), epoch_seq)
         now = Circumstances(
             provider_id=model.provider_id,
@@ -64,16 +59,16 @@ class Boundary(msgspec.Struct, frozen=True):
             compacted_at=compacted_at,
         )
         sampling = Sampling(
-            place=place,
+            place=setting.place,
             model=model,
-            agent=agent,
+            agent=setting.agent,
             now=lambda: self._local(setup.timezone),
             environ=self.environ,
             home=Path(self.environ.get("HOME") or Path.home()),
             instructions=setup.instructions,
-            skills=skills,
+            skills=setup.skills if SKILL in toolbox.names else (),
             rules=rules,
-            served=served,
+            served=instructions(setup.servers, toolbox.names),
             nested=view.instructions,
             begins=reason_to_begin(view.epoch, now) is not None,
         )
@@ -101,7 +96,7 @@ class Boundary(msgspec.Struct, frozen=True):
         return await self.store.queries.whole(after.epoch), history
 
     async def _told_in_all(self, session_id: str, epoch_seq: int) -> list[ContextUpdate]:
-        """The news of this epoch that the model was told, from the store."""
+        """The context updates of this epoch that the model has received, from the store."""
         past: list[Message] = []
         async for message in self.store.queries.stream(session_id):
             if message.info.seq <= epoch_seq:

@@ -1,4 +1,4 @@
-"""Summaries of file changes: the diffs of a session and of its newest prompt, made beside the turns."""
+"""Summaries of file changes: the diffs of a session and of its newest prompt, made in the background."""
 
 import logging
 

@@ -75,10 +75,10 @@ class Children(msgspec.Struct, frozen=True):
     """Whether this process runs a session."""
     is_attended: bool = True
     resuming: set[str] = msgspec.field(default_factory=set)
-    """Sessions whose cut-off turn goes on when they are run next."""
+    """Sessions whose cut-off turn is continued at their next run."""
 
     async def settled(self, session_id: str, prompt_id: str) -> ChildResult:
-        """Run a Child Session until it rests; what came of a prompt of it. Another process may be running it."""
+        """Run a Child Session until it rests; returns the result of a prompt. Another process may be running it."""
         while True:
             outcome = await self.run(session_id)
             view = await self.store.journal.view(session_id)
@@ -89,7 +89,7 @@ class Children(msgspec.Struct, frozen=True):
             await self._news(session_id, view.seq)
 
     async def result(self, session_id: str, prompt_id: str | None = None) -> ChildResult:
-        """What a Child Session that rests has answered; since a prompt, if one is named."""
+        """The answer of a Child Session that rests; since a prompt, if one is named."""
         found: MessageWithParts | None = None
         async for message in self.store.queries.stream(session_id):
             if isinstance(message.info, AssistantMessage) and not message.info.summary and found is None:

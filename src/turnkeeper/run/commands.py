@@ -15,12 +15,12 @@ SKILL: Final = "{text}\n\nPaths in this text are relative to {directory}."
 
 
 class CommandPlaces(NamedTuple):
-    """What the commands of a directory are made from."""
+    """The places that the commands of a directory are read from."""
 
     settings: LoadedSettings
     skills: Sequence[Skill] = ()
     plugins: Sequence[Command] = ()
-    """Those that plugins registered."""
+    """Commands that plugins registered."""
     served: Sequence[Command] = ()
     """The prompts of MCP servers."""
 
@@ -91,4 +91,4 @@ SOURCES: Final[tuple[Callable[[CommandPlaces], Iterable[Command]], ...]] = (
     _served,
     _configured,
 )
-"""Where commands come from, weakest first."""
+"""The sources of commands, weakest first."""

@@ -114,7 +114,7 @@ class Compaction(msgspec.Struct, frozen=True):
 
 
 def _writer(agent: Agent, user: UserMessage, setup: DirectorySetup) -> ModelChoice:
-    """The model that writes the Summary. If the configured model is missing, the session goes on with its own."""
+    """The model that writes the Summary. If the configured model is missing, the session's own model is used."""
     if agent.choice is None:
         return user.model
     try:

@@ -1,4 +1,4 @@
-"""What is configured in directories: settings as plugins change them, agents, models, skills and commands.
+"""The configuration of directories: settings as plugins change them, agents, models, skills and commands.
 
 It is looked up for each turn, so that an edit takes effect.
 """
@@ -53,7 +53,7 @@ def configured_agents(config: Config, environ: Mapping[str, str]) -> dict[str, A
 
 
 class DirectoryConfig(NamedTuple):
-    """What follows from the configuration of a directory as long as it stays the same."""
+    """Values derived from the configuration of a directory, cached until it changes."""
 
     config: Config
     catalog: Catalog
@@ -66,7 +66,7 @@ class DirectoryConfig(NamedTuple):
 
 
 class LookedAt(NamedTuple):
-    """What one look at a place found: its settings as they are written, its plugins, and what both give."""
+    """A snapshot of a place: its settings as written, its plugins, and the configuration that results from both."""
 
     loaded: LoadedSettings
     plugins: PluginSet
@@ -74,16 +74,18 @@ class LookedAt(NamedTuple):
 
 
 class ResolvedDirectory(NamedTuple):
-    """A directory: the place it is, and what is configured there."""
+    """A directory: its place and its configuration."""
 
     place: ProjectPlace
     config: DirectoryConfig
 
 
-class _Told(NamedTuple):
+class _Logged(NamedTuple):
+    """Settings whose warnings have been logged."""
+
     loaded: LoadedSettings
     lines: list[str]
-    """What was logged about these settings."""
+    """The lines that were logged about these settings."""
 
 
 class ConfiguredDirectories:
@@ -104,14 +106,14 @@ class ConfiguredDirectories:
         """The settings that the program gives itself."""
         trust = ToolTrust(environ, started_ns=started_ns)
         self.plugins = PluggedSettings(PluginHost(environ, trust) if plugins is None else plugins)
-        """The plugins of places, and what they make of the settings."""
+        """The plugins of places, and the settings as they change them."""
         self._environ, self._toolboxes, self._auth = environ, toolboxes, auth.CredentialCache(environ)
         self._reader = SettingsCache(
             environ, directories_max=directories_max, started_ns=started_ns, own=self.own, tools=toolboxes.names
         )
         self._skills, self._told_problems = SkillLibrary(environ, group), set[str]()
         self._told_kept: dict[Path, tuple[str, ...]] = {}
-        self._told: dict[Path, _Told] = {}
+        self._told: dict[Path, _Logged] = {}
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
         self._places: dict[Path, ProjectPlace] = {}
@@ -122,18 +124,18 @@ class ConfiguredDirectories:
         return known.config, known.catalog
 
     async def resolve(self, directory: str) -> ResolvedDirectory:
-        """What a session's directory is now. Raises Invalid if it leads elsewhere, or its configuration is wrong."""
+        """The place and configuration of a directory now. Raises Invalid if it leads elsewhere or is misconfigured."""
         place = await stored_place(directory)
         return ResolvedDirectory(place, (await self.look(place)).config)
 
     async def look(self, place: ProjectPlace) -> LookedAt:
-        """What is there now, with the plugins brought up to date. Raises Invalid if the configuration is wrong."""
+        """The current snapshot of a place, with plugins reloaded if they changed. Raises Invalid if misconfigured."""
         loaded = self.settings(place.directory, place.worktree)
         plugins = await self.plugins.renew(place, loaded)
         return LookedAt(loaded, plugins, self._config(place, loaded))
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:
-        """What is configured in a place now. Raises Invalid if the configuration is wrong."""
+        """The current configuration of a place. Raises Invalid if it is wrong."""
         return self._config(place, self.settings(place.directory, place.worktree))
 
     def _config(self, place: ProjectPlace, loaded: LoadedSettings) -> DirectoryConfig:
@@ -153,7 +155,7 @@ class ConfiguredDirectories:
         return known
 
     def _tell(self, directory: Path, loaded: LoadedSettings) -> None:
-        """Log what has no effect in a directory. A mistake may change no setting, and is told once nevertheless."""
+        """Log settings without effect in a directory, each once, also if a mistake changes no setting."""
         told = self._told.get(directory)
         if told is not None and told.loaded is loaded:
             return
@@ -162,12 +164,12 @@ class ConfiguredDirectories:
         for line in lines:
             if told is None or line not in told.lines:
                 log.warning("%s", line)
-        self._told[directory] = _Told(loaded, lines)
+        self._told[directory] = _Logged(loaded, lines)
 
     def settings(self, directory: Path, worktree: Path) -> LoadedSettings:
-        """The settings of a directory now. A file that no longer is right keeps its last good settings.
+        """The current settings of a directory. Of a file that has become invalid the last valid settings are used.
 
-        The user is told so once. Raises Invalid if there are none.
+        That is logged once. Raises Invalid if there are no valid settings.
         """
         loaded = self._reader.load(directory, worktree)
         if loaded.kept != self._told_kept.pop(directory, ()):
@@ -178,7 +180,7 @@ class ConfiguredDirectories:
         return loaded
 
     async def watch(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Look at the settings of all places in use between turns, so that mistakes are told at once. Never ends."""
+        """Poll the settings of all places in use, so that mistakes are logged without a turn. Never ends."""
         while True:
             await sleep(SETTINGS_POLL_S)
             for place in list(self._places.values()):
@@ -242,9 +244,9 @@ class ConfiguredDirectories:
         return found
 
     def environ(self, config: Config) -> Mapping[str, str]:
-        """What the user's own commands are run with: in the shell that is configured, if one is."""
+        """The environment of the user's own commands, with the configured shell."""
         return {**self._environ, "SHELL": config.shell} if config.shell else self._environ
 
     async def plugin_statuses(self, place: ProjectPlace) -> tuple[PluginStatus, ...]:
-        """What became of the plugins of a place, which are brought up to date. Raises Invalid."""
+        """The status of each plugin of a place, after reloading changed ones. Raises Invalid."""
         return tuple(plugin.status for plugin in (await self.look(place)).plugins.plugins)

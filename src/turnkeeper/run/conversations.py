@@ -11,7 +11,7 @@ from turnkeeper.model.message import AssistantMessage
 
 
 class _Kept:
-    """What was lowered of one session, and of which entries."""
+    """The lowered messages of one session, and the history items they were made from."""
 
     def __init__(self, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...]) -> None:
         self.lowered, self.epoch_seq, self.left_out = Lowered(model, frozenset(left_out)), epoch_seq, left_out

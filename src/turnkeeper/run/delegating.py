@@ -56,7 +56,7 @@ class DelegatingCoordinator(Coordinator):
 
 
 async def delegate(wakes: Wakes, session_id: str, *, resume: bool) -> str:
-    """Have a worker run a session that may not be run here; what became of it."""
+    """Have a worker run a session that may not be run here; returns the outcome."""
     await wakes.post(session_id, resume=resume)
     await wait_for_worker(wakes, session_id)
     return "a worker has run it"

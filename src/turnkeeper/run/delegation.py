@@ -27,7 +27,7 @@ from turnkeeper.tools.delegation import Assignment, Delegated, TaskResult
 
 
 class Delegating(msgspec.Struct, frozen=True):
-    """What is configured about Child Sessions: how deep they nest, and what they inherit."""
+    """The settings of Child Sessions: how deep they nest, and what they inherit."""
 
     depth_max: int = SUBAGENT_DEPTH
     primary_tools: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Delegating(msgspec.Struct, frozen=True):
 
 
 class Caller(NamedTuple):
-    """Who calls: a session, its agent, the agents that there are, and what is configured."""
+    """The caller of a Child Session: a session, its agent, all agents, and the settings of delegation."""
 
     session: Session
     agent: Agent

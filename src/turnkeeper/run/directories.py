@@ -61,7 +61,7 @@ Transport = Callable[[Endpoint], Provider]
 
 
 class DirectorySetup(msgspec.Struct, frozen=True):
-    """What a directory's configuration gives its sessions: agents, tools, rules and providers."""
+    """Everything that sessions use in a directory, by its configuration: agents, tools, rules and providers."""
 
     agents: Mapping[str, Agent]
     toolbox: Toolbox
@@ -83,9 +83,9 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
     """Patterns of the user's own settings and tools, whose change is always asked about."""
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
-    """What the model's commands are run with."""
+    """The environment of the model's commands."""
     services: Callable[[str], ToolServices] = lambda session_id: ToolServices()
-    """What the tools of a session use that lives longer than a call."""
+    """The services of a session's tools that live longer than a call."""
     confine: Callable[[str, Ruleset, Sequence[Rule]], Confinement | None] = lambda session_id, rules, approvals: None
     """How the kernel confines the commands of a session under these rules and approvals."""
     snapshots: OpenRepository = no_snapshots
@@ -97,7 +97,7 @@ class DirectorySetup(msgspec.Struct, frozen=True):
 
 
 class Directories(ConfiguredDirectories):
-    """Gives what sessions may use, as the configuration of their directories says."""
+    """Builds the setup of directories from their configuration."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Directories(ConfiguredDirectories):
         own: ProgramSettings | None = None,
         plugins: PluginHost | None = None,
     ) -> None:
-        """``group`` is where language servers run; without one none is started. None: there are no snapshots.
+        """``group`` runs language servers; without it none is started. Without ``snapshots`` none are taken.
 
         ``started_ns`` is when the program was started, by the clock of the file system; now by default.
         """
@@ -135,7 +135,7 @@ class Directories(ConfiguredDirectories):
         self._providers: dict[bytes, Provider] = {}
 
     async def setup(self, place: ProjectPlace) -> DirectorySetup:
-        """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
+        """The current setup of sessions in this place. Raises Invalid if the configuration is wrong."""
         seen = await self.look(place)
         loaded, plugins, (config, catalog, known) = seen
         credentials, skills = self._auth.read(), await self.skills(place, seen)
@@ -192,7 +192,7 @@ class Directories(ConfiguredDirectories):
         setup.provider(model)
 
     def close_tools(self) -> None:
-        """End what tools of files run besides their calls."""
+        """End the background work of tools that were loaded from files."""
         self._toolboxes.close()
 
     def _mcp_setting(self, place: ProjectPlace) -> tuple[Config, Mapping[str, str]]:
@@ -200,11 +200,11 @@ class Directories(ConfiguredDirectories):
         return config, self._command_environ(config, catalog)
 
     def _command_environ(self, config: Config, catalog: Catalog) -> Mapping[str, str]:
-        """What programs are run with that the user did not call."""
+        """The environment of programs that the user did not start."""
         return command_environ(self.environ(config), config.command_environment, catalog.key_variables)
 
     def _free(self, session_id: str) -> list[str]:
-        """Where whole outputs are kept, and where the session keeps temporary files."""
+        """The directories of whole outputs and of the session's temporary files."""
         outputs = [str(self._outputs.place)] if self._outputs is not None else []
         with suppress(OSError):  # Commands are told why there is no directory for temporary files.
             return [*outputs, self.temporary.path(session_id)]

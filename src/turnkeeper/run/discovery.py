@@ -10,7 +10,7 @@ from turnkeeper.workspace.project import ProjectPlace
 
 
 class Discovery:
-    """What one turn meets while reading. ``known`` are the files that the session follows already."""
+    """The instruction files that one turn discovers while it reads, except those that the session has (``known``)."""
 
     def __init__(self, place: ProjectPlace, environ: Mapping[str, str], known: Iterable[str]) -> None:
         self._place, self._environ = place, environ

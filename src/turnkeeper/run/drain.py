@@ -123,7 +123,7 @@ class Drain(msgspec.Struct, frozen=True):
         return view.owner is not None and (not is_own or self.releases.is_left(view.session.id))
 
     async def _recover(self, writer: FencedWriter) -> bool:
-        """Close what was left open of a session, by the rules of recovery; whether its cut-off turn goes on."""
+        """Close an open turn of a session by the rules of recovery; returns whether its cut-off turn is continued."""
         goes_on = await self.taking_over.goes_on(writer.session_id)
         await writer.leave_turn(await writer.view())
         self.histories.forget(writer.session_id)  # As after Abandon, below.
@@ -133,7 +133,7 @@ class Drain(msgspec.Struct, frozen=True):
         return goes_on
 
     async def _first(self, view: SessionView, resume: bool) -> Action | None:
-        """What is to be done first in a session without an owner. A wake for nothing leaves no trace in the log."""
+        """The first action in a session without an owner. A wake without work leaves no trace in the log."""
         if view.owner is not None or not isinstance(view.status, Idle):
             return None
         return await self._next(view, await self.histories.get(view.session.id), resume)

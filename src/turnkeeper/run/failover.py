@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Failover(msgspec.Struct, frozen=True):
-    """Takes over what others left, and runs it on."""
+    """Takes over sessions of dead processes, and continues their runs."""
 
     taking_over: TakeOver
     coordinator: Coordinator
@@ -27,12 +27,12 @@ class Failover(msgspec.Struct, frozen=True):
     children: Children
     wakes: Wakes
     group: TaskGroup
-    """Where sessions that are taken over while others run are run on."""
+    """The task group in which sessions that ``watch`` takes over are run."""
 
     async def recover(
         self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
     ) -> list[str]:
-        """Close what dead processes left open, and run on what may be: the sessions that were found."""
+        """Close what dead processes left open, and continue what may be; returns the sessions that were found."""
         left = await self.take_over(policy, ask=ask, failed=failed)
         await self._resume(left)
         return [one.session_id for one in left]
@@ -40,7 +40,7 @@ class Failover(msgspec.Struct, frozen=True):
     async def take_over(
         self, policy: Recovery | None = None, *, ask: AskToContinue | None = None, failed: Failed | None = None
     ) -> list[Left]:
-        """Close what dead processes left open; the sessions that were found, to be given to ``resume_apart``.
+        """Close what dead processes left open; returns the sessions, for ``resume_in_background``.
 
         A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
         session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
@@ -72,18 +72,18 @@ class Failover(msgspec.Struct, frozen=True):
                 await self._free_wakes(left)
                 names = ", ".join(one.session_id for one in left)
                 log.warning("sessions of hosts that died or fell silent were taken over: %s", names)
-                self.group.start_soon(self.resume_apart, left, name="sessions of other hosts")
+                self.group.start_soon(self.resume_in_background, left, name="sessions of other hosts")
 
     async def _free_wakes(self, left: Sequence[Left]) -> None:
-        """Let workers take wakes that the dead owners had taken; else those of later prompts would wait for them."""
+        """Let workers take wakes of the dead owners; else those of later prompts would queue behind them."""
         try:
             if left:
                 await self.wakes.owner_died([one.session_id for one in left])
         except EngineError as error:
             log.warning("the wakes of dead hosts stay until their silence has lasted long enough: %s", error)
 
-    async def resume_apart(self, left: Sequence[Left]) -> None:
-        """Run sessions that were taken over beside other work: what stops one of them is logged, and raises nothing."""
+    async def resume_in_background(self, left: Sequence[Left]) -> None:
+        """Run sessions that were taken over. A failure of one is logged and not raised."""
         async with anyio.create_task_group() as group:
             for one in left:
                 group.start_soon(self._resume_in_time, one)

@@ -24,7 +24,7 @@ class Families(msgspec.Struct, frozen=True):
     children: Children
     jobs: Jobs
     owner: Owner
-    """What the log names as the owner of the sessions that this process runs."""
+    """The owner that the log names for sessions that this process runs."""
     interrupted: set[str]
     """The sessions that are being stopped, which the loop looks at."""
 

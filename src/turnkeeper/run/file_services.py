@@ -1,4 +1,4 @@
-"""What tools use of programs beside ours: formatters and language servers, and what a session has read."""
+"""Services of tools that edit files: formatters, language servers, and the files that a session has read."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -24,7 +24,7 @@ from turnkeeper.workspace.temporary import TemporaryDirectories
 
 
 class FileServices(msgspec.Struct, frozen=True):
-    """Makes the services of sessions out of what all of them share."""
+    """Makes the services of each session from the ones that all sessions share."""
 
     servers: LanguageServers
     temporary: TemporaryDirectories

@@ -18,9 +18,9 @@ NOTED_MAX: Final = 20
 
 
 class Host:
-    """What this process may run.
+    """Which sessions this process may run.
 
-    ``needs_directory``: nothing whose directory does not exist here. ``delegates``: workers are asked to run the rest.
+    ``needs_directory``: only those whose directory exists here. ``delegates``: workers are asked to run the others.
     """
 
     def __init__(

@@ -43,16 +43,16 @@ class LeaseKeeper:
         *,
         stop: Callable[[str], Awaitable[object]],
         wake: Callable[[str], None],
-        beside: Callable[[Callable[[], Mapping[str, int]]], Awaitable[None]] | None = None,
+        while_owning: Callable[[Callable[[], Mapping[str, int]]], Awaitable[None]] | None = None,
         host: Host | None = None,
     ) -> None:
-        """``stop`` ends the run of a session as if its process ended; ``wake`` has it looked at again.
+        """``stop`` ends the run of a session as if its process ended; ``wake`` makes it run again if it has work.
 
-        ``beside`` is run as long as sessions are owned. It is given a function that tells which, with their fences.
+        ``while_owning`` runs as long as sessions are owned. It is given a function that returns them with their fences.
         """
         self._store, self.leases, self._group = store, leases, group
         self.host = host or Host(store, ANY_HOST)
-        self._stop, self._wake, self._beside = stop, wake, beside
+        self._stop, self._wake, self._while_owning = stop, wake, while_owning
         self._held: dict[str, int] = {}
         self._stopped: set[str] = set()
         self._stopping: set[str] = set()
@@ -67,7 +67,7 @@ class LeaseKeeper:
 
     @property
     def owner(self) -> Owner:
-        """What the log names as the owner of these sessions."""
+        """The owner that the log names for these sessions."""
         return self.leases.owner
 
     async def take(
@@ -143,8 +143,8 @@ class LeaseKeeper:
             self._begin(self.leases.pace.now())
 
     async def _work_beside(self) -> None:
-        if self._beside is not None:
-            await self._beside(lambda: dict(self._held))
+        if self._while_owning is not None:
+            await self._while_owning(lambda: dict(self._held))
 
     async def _keep(self) -> None:
         terms, pace = self.leases.terms, self.leases.pace

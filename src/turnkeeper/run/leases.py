@@ -1,4 +1,4 @@
-"""Leases: what this runtime has heard of the owners of sessions, and by that, which sessions it may take.
+"""Leases: the signs of life of the owners of sessions, and by these, which sessions this runtime may take.
 
 ``core/lease.py`` decides; this module reads the signs of life, and reads the clock.
 """
@@ -47,9 +47,9 @@ class Leases:
         self._silences: dict[str, Silence] = {}
 
     async def listen(self, session_ids: Collection[str]) -> frozenset[str]:
-        """Read the newest signs of life of the owners of sessions; those of the sessions that may be taken now.
+        """Read the newest signs of life of the owners of sessions; returns the sessions that may be taken now.
 
-        A session without an owner, or one that is this runtime's, is none of them.
+        A session without an owner, or one that this runtime owns, is not among them.
         """
         begun = self.pace.now()
         found = await self._engine.get([keys.state(session_id) for session_id in session_ids])
@@ -70,7 +70,7 @@ class Leases:
         return frozenset(session_id for session_id, state in owned.items() if self.may_take(session_id, state))
 
     def may_take(self, session_id: str, state: ViewState | _Owned) -> bool:
-        """Whether this runtime may become the owner of a session, by what was heard until now."""
+        """Whether this runtime may become the owner of a session, by the signs of life read so far."""
         return may_take(
             state.owner,
             self.owner,
@@ -80,7 +80,7 @@ class Leases:
         )
 
     def forget_all_but(self, session_ids: Collection[str]) -> None:
-        """Forget what was heard of the owners of other sessions."""
+        """Forget the signs of life of the owners of other sessions."""
         self._silences = {one: silence for one, silence in self._silences.items() if one in session_ids}
 
     async def _beats(self, owners: Collection[Owner]) -> dict[Owner, int]:

@@ -84,7 +84,7 @@ class McpPlaces:
             raise McpFailure(f"no server named {server!r} is connected") from refusal
 
     async def prompt(self, place: ProjectPlace, command: str, arguments: str) -> McpOutput:
-        """What a prompt says with the words of these arguments. Raises NotFound and Invalid."""
+        """The text of a prompt with these arguments. Raises NotFound and Invalid."""
         for server in await self.servers(place):
             by_name = {one.name: one for one in server.offers.prompts}
             if (own := offer_names(server.name, by_name).get(command)) is not None:

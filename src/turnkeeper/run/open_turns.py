@@ -45,12 +45,13 @@ class OpenTurns(msgspec.Struct, frozen=True):
     settlements: Settlements
     changes: ChangeSummaries
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
-    """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
+    """Called when the first turn after a prompt begins, so that upkeep can start concurrently."""
 
     async def resume(self, writer: FencedWriter, view: SessionView, history: History) -> bool:
         """Run the waiting calls of the open turn again from their beginning, and end the turn.
 
-        Whether the turn was cut off, because a Child Session was: the model is not told before the user resumes it.
+        Returns whether the turn was cut off because a Child Session was. The model is not asked again then until the
+        user resumes the session.
         """
         assert view.turn is not None, "an open turn is resumed"
         turn = await self.store.queries.whole(view.turn)
@@ -88,10 +89,10 @@ class OpenTurns(msgspec.Struct, frozen=True):
         *,
         subtask: SubtaskPart | None,
     ) -> bool:
-        """Run calls of an open turn from their beginning, and end the turn; whether it was cut off.
+        """Run calls of an open turn from their beginning, and end the turn; returns whether it was cut off.
 
-        ``subtask`` is what the user has just given; None if an earlier process began the turn. Then one whose Child
-        Session was cut off, and does not go on, is cut off itself.
+        ``subtask`` is the one the user has just given; None if an earlier process began the turn. Such a turn is cut
+        off if its Child Session was cut off and is not resumed.
         """
         mint = self.store.mint
         allowed = mentioned([subtask.agent]) if subtask is not None else ()

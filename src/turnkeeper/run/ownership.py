@@ -41,4 +41,4 @@ def new_lease_keeper(
         delegates=settings.delegates or not settings.runs,
         now=settings.pace.now,
     )
-    return LeaseKeeper(store, leases, group, stop=stop, wake=wake, beside=requests.heed, host=host)
+    return LeaseKeeper(store, leases, group, stop=stop, wake=wake, while_owning=requests.heed, host=host)

@@ -1,4 +1,4 @@
-"""Events for plugins: each is told what happens in its directory; and what goes wrong in a plugin is an event, too."""
+"""Events for plugins: each plugin gets the events of its directory. A failure of a plugin is an event, too."""
 
 import logging
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from turnkeeper.workspace.tool_files import ToolTrust
 log = logging.getLogger(__name__)
 
 GRACE_S = 1.0
-"""How long plugins may take at the end to be told the events that are left."""
+"""How long the delivery of the remaining events may take when the runtime closes."""
 
 
 class PluginEvents:

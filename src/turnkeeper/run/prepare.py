@@ -8,7 +8,6 @@ from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.fitting import too_large
 from turnkeeper.core.history import History, last_root
 from turnkeeper.core.next_action import RunTurn
-from turnkeeper.core.skills import TOOL as SKILL
 from turnkeeper.core.turn_ends import Ending, open_turn, refused
 from turnkeeper.core.turn_request import PreparedRequest, TurnInputs
 from turnkeeper.core.view import SessionView
@@ -28,7 +27,6 @@ from turnkeeper.run.plan_mode import remind
 from turnkeeper.run.settlements import Settlements, TurnSetting
 from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.store import Store
-from turnkeeper.tools.mcp_tools import instructions
 from turnkeeper.workspace.project import ProjectPlace, check_not_grown, stored_place
 
 
@@ -43,10 +41,10 @@ class Preparation(msgspec.Struct, frozen=True):
     fitter: ContextFitter
     changes: ChangeSummaries
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
-    """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
+    """Called when the first turn after a prompt begins, so that upkeep can start concurrently."""
 
     async def run(self, writer: FencedWriter, view: SessionView, history: History, action: RunTurn) -> None:
-        """One turn, from its preparation to its end."""
+        """Prepare and run one turn."""
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
         mint, directory = self.store.mint, view.session.directory
@@ -68,18 +66,7 @@ class Preparation(msgspec.Struct, frozen=True):
         view, history = await remind(writer, view, history, user, agent, setting.plan, mint)
         rules = self.settlements.rules(setting, view)
         toolbox = setup.toolbox.visible(rules, user.tools, model_id=model.id, agents=setup.agents.values())
-        epoch, history = await self.boundary.cross(
-            writer,
-            view,
-            history,
-            model,
-            agent,
-            place,
-            setup,
-            skills=setup.skills if SKILL in toolbox.names else (),
-            rules=rules,
-            served=instructions(setup.servers, toolbox.names),
-        )
+        epoch, history = await self.boundary.cross(writer, view, history, model, setting, toolbox, rules)
         output_max = answer_max(model.limits, setup.window)
         tools, described = await changed_tools(setup.plugins, toolbox.definitions(), writer.session_id)
         servers = {one.name: one.tools_hash for one in setup.servers if one.is_on and one.tools}

@@ -1,4 +1,4 @@
-"""Recovery: what dead processes left open is closed at once; what may go on is run when there is time for it."""
+"""Recovery: turns that dead processes left open are closed at once; those that may continue are run later."""
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -27,21 +27,21 @@ from turnkeeper.workspace.project import ProjectPlace, stored_place
 log = logging.getLogger(__name__)
 
 Recovery: TypeAlias = Literal["rest", "continue", "ask"]
-"""What becomes of turns whose output was cut off by the death of their process."""
+"""The policy for turns whose output was cut off by the death of their process."""
 
 RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
 
 AskToContinue: TypeAlias = Callable[[str], Awaitable[bool]]
-"""Asks the user whether a session goes on."""
+"""Asks the user whether a session is continued."""
 
 Failed: TypeAlias = MutableMapping[str, str]
 """The sessions that could not be recovered, with the reasons."""
 
 
 class Left(NamedTuple):
-    """A session that a dead process left. Its turn is closed, and if it ``rests`` it is idle.
+    """A session of a dead process that was taken over. Its turn is closed, and if it ``rests`` it is idle.
 
-    One that does not is owned by this process: it is busy until it is run, and left again if this process dies first.
+    Otherwise this process owns it: it is busy until it is run, and can be taken over again if this process dies first.
     Or it is idle, and waits for Child Sessions in the background.
     """
 
@@ -135,7 +135,7 @@ class TakeOver(msgspec.Struct, frozen=True):
         return Left(session_id, resumes, rests)
 
     def _still_left(self, view: SessionView) -> tuple[()]:
-        """Refuse a session that this runtime has begun to run since it was found: its run would lose its fence."""
+        """Raise Busy for a session that this runtime has begun to run meanwhile: its run would lose its fence."""
         if view.owner == self.lease_keeper.owner:
             raise Busy(f"session {view.session.id!r} is being run here by now")
         return ()
@@ -153,7 +153,7 @@ class TakeOver(msgspec.Struct, frozen=True):
         return view.turn is None or turn_state(view) != "waits"
 
     async def goes_on(self, session_id: str, policy: Recovery | None = None, ask: AskToContinue | None = None) -> bool:
-        """Whether a session whose turn was cut off goes on by itself; see ``Failover.take_over``."""
+        """Whether a session whose turn was cut off is continued automatically; see ``Failover.take_over``."""
         policy = policy or await self._policy(await self.store.queries.session(session_id))
         if policy == "ask":
             with contained():
@@ -161,7 +161,7 @@ class TakeOver(msgspec.Struct, frozen=True):
         return policy == "continue"
 
     async def _policy(self, session: Session) -> Recovery:
-        """What the session, or the next ancestor that does, says of its recovery; else the configuration."""
+        """The policy of the session, or of its nearest ancestor that has one; else that of the configuration."""
         ancestor, seen = session, {session.id}
         while True:
             own = (ancestor.metadata or {}).get("recovery")

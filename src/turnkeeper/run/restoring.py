@@ -39,7 +39,7 @@ class FileRestoring(msgspec.Struct):
     repository: ShadowRepository
     session_id: str
     directory: Path
-    """Where the session works. It stays, also if it becomes empty."""
+    """The directory of the session. It is kept, even if it becomes empty."""
     stored: set[str] = msgspec.field(default_factory=set)
     """The contents that planning has stored: what files are now, and what was merged."""
 
@@ -49,7 +49,7 @@ class FileRestoring(msgspec.Struct):
         return str(self.repository.root)
 
     async def undo(self, steps: Sequence[FileStep], done: Restore | None) -> tuple[FileRestore, ...]:
-        """What becomes of the files of these steps. ``done`` is what a revert that is still staged has done."""
+        """The planned changes that undo these steps. ``done`` is a revert that is still staged."""
         pending = _pending(done)
         edits = file_edits(steps, await self._trees(steps))
         known = [*pending.values(), *(edit for found in edits.values() for edit in found)]
@@ -58,12 +58,12 @@ class FileRestoring(msgspec.Struct):
         )
 
     async def redo(self, done: Restore) -> tuple[FileRestore, ...]:
-        """What becomes of the files when the revert is cleared."""
+        """The planned changes that clear a revert."""
         pending = _pending(done)
         return await self._planned(pending, [*pending.values()], lambda name, now: redo(name, now, pending[name]))
 
     async def merge_anew(self, files: Iterable[FileRestore]) -> dict[str, FileRestore]:
-        """What becomes of files that others changed after their restore was cut off."""
+        """The planned changes of files that others changed after their restore was cut off."""
         planned = {one.file: one for one in files}
         known = [FileEdit(before=one.to, after=one.now) for one in planned.values()]
         return await self._decided(planned, known, lambda name, now: merged_anew(planned[name], now))
@@ -212,7 +212,7 @@ def _hashed(root: Path, names: Sequence[str], digits: int) -> list[_Hashed]:
 
 
 def _pending(done: Restore | None) -> dict[str, FileEdit]:
-    """What a revert that is still staged has done to files."""
+    """The changes that a revert that is still staged has made to files."""
     return {one.file: one.undone for one in done.files if one.undone is not None} if done is not None else {}
 
 

@@ -66,11 +66,11 @@ class Reverts(msgspec.Struct, frozen=True):
     """The snapshots of the project of a directory; None if there are none."""
 
     async def plan(self, session_id: str, target: RevertTarget) -> Planned:
-        """What a revert would do. Raises NotFound if there is no such message or part."""
+        """The plan of a revert. Raises NotFound if there is no such message or part."""
         return (await self._plan(session_id, target))[0]
 
     async def plan_clear(self, session_id: str) -> Planned:
-        """What the end of the pending revert would do."""
+        """The plan of clearing the pending revert."""
         return (await self._plan_clear(session_id))[0]
 
     async def stage(self, writer: FencedWriter, target: RevertTarget, progress: Progress = no_progress) -> Planned:
@@ -102,7 +102,7 @@ class Reverts(msgspec.Struct, frozen=True):
         self.histories.forget(writer.session_id)
 
     async def _summary_without(self, view: SessionView, aside: Iterable[HistoryItem]) -> list[Event]:
-        """What the messages changed that stay: until now the summary tells what was set aside."""
+        """The summary of the changes of the messages that stay; until now it described what was set aside."""
         if view.session.summary is None:
             return []
         gone = {part.id for entry in aside for part in entry.parts}
@@ -143,7 +143,7 @@ class Reverts(msgspec.Struct, frozen=True):
         return restore, left
 
     async def plan_finish(self, session_id: str) -> Planned | None:
-        """What finishing would do to the files; None if there is nothing to finish."""
+        """The plan of finishing an interrupted revert; None if there is none."""
         restore = (await self.store.journal.view(session_id)).restore
         if restore is None or not restore.is_open:
             return None

@@ -76,10 +76,10 @@ class Runtime:
         sessions: ChildSessions,
         bus: Bus[AnyNotification] | None = None,
     ) -> None:
-        """``sessions`` makes Child Sessions and gives them prompts. ``bus`` is what plugins hear events from."""
+        """``sessions`` creates Child Sessions and prompts them. ``bus`` is the source of events for plugins."""
         self._store, self._settings, self._environ = store, settings, settings.environ
         self.group = group
-        """Where all that runs beside its caller lives."""
+        """The task group of all background work."""
         self._calls = CallTasks()
         self._plugin_events = PluginEvents(bus, group, store.mint.now)
         self._network = Network(settings.environ)
@@ -92,12 +92,12 @@ class Runtime:
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
         self.responders = settings.responders
-        """Who answers requests to the user in this process."""
+        """The callbacks of this process that answer requests to the user."""
         self.lease_keeper = new_lease_keeper(
-            store, group, settings, stop=self._stop_run, interrupt=self._interrupt_apart, wake=self.wake
+            store, group, settings, stop=self._stop_run, interrupt=self._interrupt_in_background, wake=self.wake
         )
         self.owner = self.lease_keeper.owner
-        """What the log names as the owner of the sessions that are run here."""
+        """The owner that the log names for sessions that are run here."""
         self._interrupted: set[str] = set()
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
@@ -138,7 +138,7 @@ class Runtime:
             sessions,
             run=self.run,
             wake=self.wake,
-            stop=lambda session_id: self.group.start_soon(self._interrupt_apart, session_id),
+            stop=lambda session_id: self.group.start_soon(self._interrupt_in_background, session_id),
             is_active=lambda session_id: session_id in self.active,
             is_attended=self.responders.is_attended,
         )
@@ -195,15 +195,15 @@ class Runtime:
         )
 
     def wake(self, session_id: str) -> None:
-        """See to it that a session is looked at."""
+        """Run a session if it has work."""
         self._coordinator.wake(session_id)
 
     async def request(self, session_id: str, *, resume: bool = False) -> None:
-        """See to it that a session is looked at; durably, if workers do it. ``resume`` as in ``run``."""
+        """Run a session if it has work; the request is durable if workers run it. ``resume`` as in ``run``."""
         await self._coordinator.request(session_id, resume=resume)
 
     def worker(self, concurrency: int) -> Worker:
-        """What runs the sessions that other processes ask for."""
+        """A worker: it runs sessions that other processes ask for."""
         self.lease_keeper.announce("worker", concurrency)
         return Worker(self.wakes, self.lease_keeper, self.run, concurrency)
 
@@ -268,7 +268,7 @@ class Runtime:
                 await self.wait(session_id)  # Another task of this process is doing it.
 
     async def history(self, session_id: str) -> History:
-        """What the model is shown of a session, as of now."""
+        """The current history of a session, as the model is shown it."""
         return await self._histories.get(session_id)
 
     async def compact(self, writer: FencedWriter) -> None:
@@ -286,12 +286,12 @@ class Runtime:
     async def interrupt(self, session_id: str) -> bool:
         """Stop a session's drain, with the Child Sessions that work for it, and wait until all is settled.
 
-        Whether one was stopped; see ``Families.interrupt``. Background jobs are told to end, and are not waited for.
+        Returns whether one was stopped; see ``Families.interrupt``. Background jobs are ended without waiting for them.
         """
         return await self._families.interrupt(session_id)
 
-    async def _interrupt_apart(self, session_id: str) -> None:
-        """Interrupt a session beside other work: what keeps it from stopping is logged."""
+    async def _interrupt_in_background(self, session_id: str) -> None:
+        """Interrupt a session from a background task: a failure is logged."""
         try:
             await self.interrupt(session_id)
         except (Refusal, EngineError) as error:
@@ -308,7 +308,7 @@ class Runtime:
         await self._coordinator.interrupt(session_id)
 
     async def forget(self, session_id: str) -> None:
-        """Stop a session that is to be removed, and let go of what is held of it."""
+        """Stop a session that is to be removed, and free its resources."""
         await self.interrupt(session_id)
         await self._releases.finish(session_id)
         self._histories.forget(session_id)
@@ -345,7 +345,7 @@ class Runtime:
         return await self.snapshots.of(place, self.directories.catalog(place)[0])
 
     async def wait_upkeep(self, session_id: str) -> None:
-        """Wait until what is done for a session beside its turns is done."""
+        """Wait for the background work of a session: its title and its change summaries."""
         await self._titles.wait(session_id)
         await self._changes.wait(session_id)
 
@@ -365,7 +365,7 @@ class Runtime:
         return Path(self._environ.get("HOME") or Path.home())
 
     def model(self, wanted: ModelChoice, place: ProjectPlace) -> ModelInfo:
-        """The model of this name. Raises Invalid with what looks alike."""
+        """The model of this name. Raises Invalid with similar names."""
         try:
             return self.directories.model(place, wanted)
         except NotFound as error:

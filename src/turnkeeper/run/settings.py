@@ -25,9 +25,9 @@ class Settings(msgspec.Struct, frozen=True):
     """How sessions are run here; the defaults are for people, the rest for tests."""
 
     ask: Asker | None = reject_all
-    """Who is asked for permission in this process. None: requests wait until a client or another process answers."""
+    """Asks for permission in this process. None: requests wait until a client or another process answers."""
     question: QuestionAsker | None = dismiss_all
-    """Who answers questions of models here. None: they wait likewise."""
+    """Answers questions of models in this process. None: they wait likewise."""
     is_attended: bool = True
     """Whether these also answer requests that an earlier process left. With ``reject_all`` they never do."""
     transport: Transport | None = None
@@ -62,6 +62,6 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def responders(self) -> Responders:
-        """Who answers requests to the user here."""
+        """The callbacks of this process that answer requests to the user."""
         is_attended = self.is_attended and self.ask is not reject_all
         return Responders(permission=self.ask, question=self.question, is_attended=is_attended)

@@ -65,10 +65,10 @@ class Settlement(msgspec.Struct):
     earlier: Sequence[Part]
     """The newest calls since the user spoke, in which a doom loop is looked for."""
     bounds: Bounds
-    """What the results of the turn may take together."""
+    """The limits that the results of the turn share."""
     recall: Recall
     environ: Mapping[str, str]
-    """What commands are run with."""
+    """The environment of commands."""
     services: ToolServices
     confine: Callable[[Ruleset, Sequence[Rule]], Confinement | None]
     """How the kernel confines commands under these rules and approvals."""
@@ -82,14 +82,14 @@ class Settlement(msgspec.Struct):
     """How a call hands its work to a Child Session."""
     plugins: PluginSet
     goes_on_when_rejected: bool
-    """Whether the model goes on after the user rejected a call without a word."""
+    """Whether the turn is continued after the user rejected a call without feedback."""
     is_interrupted: Callable[[], bool]
     """Whether the user stops the session. Else the process is ending, and calls that wait are left to another one."""
     is_last: bool = False
     """Whether the model was told to answer without tools."""
     schema: JsonObject | None = None
     left_waiting: list[ToolPart] = msgspec.field(default_factory=list)
-    """The calls that were left as they are."""
+    """Calls that stay open, for another process to run."""
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -98,7 +98,7 @@ class Settlement(msgspec.Struct):
     _seen: list[Part] = msgspec.field(default_factory=list)
 
     async def settle(self, part: ToolPart, ends_turn: Callable[[], bool]) -> None:
-        """Run one call that is recorded as running, and record what came of it: with the turn's end, if that is now."""
+        """Run one call that is recorded as running, and record its result; the last one with the turn's end."""
         await self._settle(self._begin(part), ends_turn)
 
     def expect(self, tool: str) -> None:
@@ -143,7 +143,7 @@ class Settlement(msgspec.Struct):
 
 
 class _Call(WaitingCall):
-    """One call on its way."""
+    """One call while it is settled."""
 
     def __init__(self, turn: Settlement, part: ToolPart, earlier: Sequence[Part], number: int) -> None:
         self._turn, self.part, self._earlier, self._number = turn, part, earlier, number

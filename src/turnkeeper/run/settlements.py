@@ -40,7 +40,7 @@ from turnkeeper.workspace.project import ProjectPlace
 
 
 class TurnSetting(msgspec.Struct, frozen=True):
-    """What a turn runs with: its directory, configuration, agent and prompt."""
+    """The setting of a turn: its directory, configuration, agent and prompt."""
 
     place: ProjectPlace
     setup: DirectorySetup

@@ -22,7 +22,7 @@ _EVERY_MS = int(SNAPSHOT_COLLECT_EVERY_S * 1000)
 
 
 async def with_pending_undo(store: Store, sessions: Iterable[str]) -> set[str]:
-    """Those of the sessions that have a pending undo, or one that was cut off. Their snapshots must stay."""
+    """The sessions that have a pending undo, or one that was cut off. Their snapshots must be kept."""
     pending = set()
     for session_id in sessions:
         with suppress(NotFound):  # It is in another store, or was deleted.

@@ -18,10 +18,10 @@ from turnkeeper.workspace.owner import is_alive
 async def stop_elsewhere(
     store: Store, session_id: str, here: Owner | None, stop_here: Callable[[str], Awaitable[bool]]
 ) -> bool:
-    """Whether another process ran the session and has stopped it. Raises Busy if it does not stop in time.
+    """Stop a session in another process; returns whether one ran it and has stopped it. Raises Busy at the timeout.
 
-    A process that takes the session over meanwhile and goes on with it is asked in its turn; this one, by
-    ``stop_here``. An owner without a lease is of a version that looks for no requests.
+    A process that takes the session over meanwhile and continues it is asked next; this one, by ``stop_here``. An owner
+    without a lease is of a version that reads no stop requests.
     """
     state = await store.queries.state(session_id)
     owner = state.owner
@@ -43,9 +43,9 @@ async def stop_elsewhere(
 
 
 async def _next_owner(store: Store, session_id: str, before: ViewState, owner: Owner) -> Owner | None:
-    """Who runs a session in the place of an owner that was asked to stop it: None once it rests or has rested.
+    """Wait until the owner has stopped the session. Returns the process that continues it; None if it rests.
 
-    The owner itself, if it has not done so in time, or has died.
+    Returns the owner itself if it has not stopped in time, or has died.
     """
     with anyio.move_on_after(STOP_ELSEWHERE_S):
         is_running = True

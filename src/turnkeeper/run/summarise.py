@@ -58,7 +58,7 @@ def _goes_on(session_id: str, overflow: bool) -> bool:
 
 
 class Hooks(msgspec.Struct, frozen=True):
-    """Where the program may change a compaction, before plugins do; by default nothing is changed."""
+    """The program's hooks that may change a compaction, before plugins do; by default they change nothing."""
 
     compacting: Callable[[str, Draft], Draft] = _as_it_is
     """opencode's ``experimental.session.compacting``: session and draft in, draft out."""
@@ -109,7 +109,7 @@ class Summariser(msgspec.Struct):
         return Written(text=found, problem=problem, bills=tuple(self._bills))
 
     async def _draft(self, session_id: str) -> Draft:
-        """What the program and then the plugins add."""
+        """The additions of the program and then of the plugins."""
         draft = self.hooks.compacting(session_id, Draft())
         given, asked = (
             CompactingOutput(context=[*draft.context], prompt=draft.prompt),
@@ -128,7 +128,7 @@ class Summariser(msgspec.Struct):
         return await self._ask(asked)
 
     async def _fold(self, piece: str, previous: str | None, terms: Contract, draft: Draft) -> str:
-        """What is known after one more piece of a history that is too long to be read at once."""
+        """The Summary after one more piece of a history that is too long for one request."""
         answer = await self._ask(_question(piece, previous, None, draft))
         return folded(answer.text if answer.failure is None else "", previous, piece, terms)
 

@@ -55,7 +55,7 @@ class TemplateShell(msgspec.Struct, frozen=True):
     jobs: Jobs
 
     async def outputs(self, commands: Sequence[ShellPiece], *, is_own: bool) -> list[str]:
-        """What the commands print, in order; what went wrong in one is its output.
+        """The outputs of the commands, in order; an error of one is its output.
 
         Raises Forbidden, before any of them is run, if one is not allowed.
         """
@@ -81,7 +81,7 @@ class TemplateShell(msgspec.Struct, frozen=True):
         return said
 
     async def _granted(self, command: str) -> set[_Grant]:
-        """What a command may do, once all of it is allowed. Raises Forbidden."""
+        """The confinement of a command that is wholly allowed. Raises Forbidden."""
         try:
             wanted = await needed(BashArguments(command=command), self._context(set()))
         except (ToolFailure, OSError) as error:

@@ -51,7 +51,7 @@ class Toolboxes:
         return self._toolbox
 
     def close(self) -> None:
-        """End what tools of files run besides their calls."""
+        """End the background work of tools that were loaded from files."""
         self._custom.close()
 
     def names(self) -> set[str]:

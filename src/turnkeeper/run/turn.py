@@ -41,7 +41,7 @@ from turnkeeper.text.surrogates import clean
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What a turn needs of the world: each injected, so that whole runs can be simulated from a seed."""
+    """The effects that a turn depends on: each injected, so that whole runs can be simulated from a seed."""
 
     mint: Mint
     publish: Callable[[Delta], None]
@@ -85,7 +85,7 @@ class Turn:
         )
         self._writing = anyio.Lock(fast_acquire=True)
         self.files: TurnFiles | None = None
-        """What the turn did to the files of the project, once it has ended."""
+        """The changes of the turn to the files of the project, once it has ended."""
         self._is_read, self._open_calls = False, 0
         """Whether the answer was read to its end, and how many of its calls are not settled yet."""
 

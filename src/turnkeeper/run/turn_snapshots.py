@@ -125,7 +125,7 @@ class TurnSnapshots:
             self._claim(names)
 
     async def finish(self) -> TurnFiles | None:
-        """What the calls did to the files; None if that is not known."""
+        """The changes of the calls to files; None if they are not known."""
         self._delay.cancel()
         before, repository = self._before, self._repository
         if before is None or repository is None:

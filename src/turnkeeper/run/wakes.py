@@ -1,7 +1,7 @@
-"""Wakes: a process that does not run a session asks in the store for it to be run, and a worker finds the request.
+"""Wakes: requests in the store to run a session, made by processes that do not run it and read by workers.
 
-A wake says that a session is to be looked at; what there is to do is in its log. It is removed once a run that began
-after it has ended or found another owner at work. So none is lost, and many wakes of one session make few runs.
+A wake names a session; the work is in its log. It is removed once a run that began after it has ended or found another
+owner at work. So none is lost, and many wakes of one session make few runs.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ class Taken(NamedTuple):
     session_id: str
     resume: bool
     marks: tuple[object, ...]
-    """By which the receiver knows them."""
+    """The receiver's own names of the wakes."""
 
 
 Admits = Callable[[str], Awaitable[bool]]
@@ -41,7 +41,7 @@ Admits = Callable[[str], Awaitable[bool]]
 
 
 class Receiver(Protocol):
-    """Where a worker gets wakes from, as long as it works."""
+    """The source of wakes of one worker."""
 
     async def take(self, limit: int, working: Collection[str], admits: Admits) -> Sequence[Taken]:
         """The wakes of at most ``limit`` sessions that may be run here, and are not among those being worked on."""
@@ -60,12 +60,12 @@ class Receiver(Protocol):
         ...
 
     async def keep_up(self) -> None:
-        """What a worker does beside, at intervals. Raises EngineError."""
+        """Do the receiver's upkeep, which a worker calls at intervals. Raises EngineError."""
         ...
 
 
 class Wakes(Protocol):
-    """Where wakes wait for a worker."""
+    """The queue of wakes."""
 
     async def post(self, session_id: str, *, resume: bool = False) -> None:
         """Ask for a session to be run. Durable once it returns."""
@@ -84,7 +84,7 @@ class Wakes(Protocol):
         ...
 
     def receiver(self, labels: HostLabels, silence_s: float) -> AbstractAsyncContextManager[Receiver]:
-        """What a worker gets wakes from. One that is silent for ``silence_s`` loses what it has taken."""
+        """The source of wakes of one worker. A worker that is silent for ``silence_s`` loses the wakes it has taken."""
         ...
 
 

@@ -76,7 +76,7 @@ class Metrics:
 
 
 def _shared(cluster: "ClusterReport") -> Iterator[tuple[str, str, str, int]]:
-    """What all processes on the store have in common."""
+    """The metrics of the store, which all processes on it share."""
     queue = cluster.queue
     yield "turnkeeper_hosts", "gauge", "Processes that have announced themselves in the store.", len(cluster.hosts)
     yield "turnkeeper_leases", "gauge", "Sessions that some process runs.", len(cluster.leases)

@@ -1,10 +1,10 @@
 """Moments: sessions as they are, or as they were after an event. Folded pasts are cached, because readers step."""
 
 from collections import OrderedDict
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from turnkeeper.core.view import SessionView
-from turnkeeper.server.request import HttpRequest
+from turnkeeper.server.request import AnyRequest
 from turnkeeper.server.service import Service
 from turnkeeper.store.queries import Queries
 
@@ -19,7 +19,7 @@ class Moment(NamedTuple):
     queries: Queries
 
 
-async def moment(call: HttpRequest[Any, Any], seq: int | None) -> Moment:
+async def moment(call: AnyRequest, seq: int | None) -> Moment:
     """The session of a request after event ``seq``, or now."""
     return await call.service.part(Moments).at(call.session_id, seq)
 

@@ -18,7 +18,7 @@ class Peer:
         self._owner: Owner = "unknown"
 
     async def owner(self) -> "Owner":
-        """What holds the other end of the connection. The answer is cached: a connection stays with its holder."""
+        """The kind of process at the other end of the connection. Cached: a connection stays with its process."""
         if self._owner == "unknown":
             guards = OF_MODELS.guards()
             if guards is None:

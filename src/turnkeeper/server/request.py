@@ -1,7 +1,7 @@
 """HttpRequest: a decoded request, with the directory it names and the service that handles it."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -40,7 +40,7 @@ class HttpRequest(msgspec.Struct, Generic[Q, B], frozen=True):
 
     @property
     def directories(self) -> "Directories":
-        """What is known of directories: their settings, agents, tools and MCP servers."""
+        """The directories of the runtime: their settings, agents, tools and MCP servers."""
         return self.turnkeeper.runtime.directories
 
     @property
@@ -70,6 +70,9 @@ class HttpRequest(msgspec.Struct, Generic[Q, B], frozen=True):
             return await identify((await self.turnkeeper.get(self.session_id)).directory)
         return await identify(self.directory)
 
+
+AnyRequest: TypeAlias = HttpRequest[Any, Any]
+"""A request of any route, for functions that read neither its query nor its body."""
 
 PlainRequest: TypeAlias = HttpRequest[None, None]
 """A request with neither query nor body."""

@@ -7,12 +7,12 @@ import msgspec
 
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.server.asgi import Application
-from turnkeeper.server.request import HttpRequest
+from turnkeeper.server.request import AnyRequest
 from turnkeeper.server.response import HttpResponse
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-Handler: TypeAlias = Callable[[HttpRequest[Any, Any]], Awaitable[object]]
+Handler: TypeAlias = Callable[[AnyRequest], Awaitable[object]]
 """Answers a request with a value to encode, an HttpResponse, or an ASGI application (a stream)."""
 
 
@@ -30,7 +30,7 @@ class Route(msgspec.Struct, frozen=True):
     answer: Any
     status: int
     refusals: tuple[type[Refusal], ...]
-    """Those to document, besides Invalid, which any operation may answer."""
+    """The refusals to document, besides Invalid, which any operation may answer."""
     media: str
     """The media type of the answer: ``text/event-stream`` for streams."""
 

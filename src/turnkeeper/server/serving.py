@@ -139,7 +139,7 @@ async def _follow_shares(service: Service) -> None:
 
 
 async def settle_in(app: App, service: Service, bound: socket.socket, left: Sequence["Left"] = ()) -> None:
-    """Load what the first prompt needs, resume what dead processes left open, and watch for more of it."""
+    """Load the modules that turns need, resume sessions of dead processes, and watch for more of them."""
     await anyio.sleep(PAUSE_S)
     try:
         await _load(app, service)

@@ -27,7 +27,7 @@ POLICY: Final = (
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types dompurify turnkeeper"
 )
-"""What the page may load and run: its own files, and nothing from a transcript."""
+"""The content security policy of the page: its own files, and nothing from a transcript."""
 
 HEADERS: Final[Pairs] = (
     (b"cache-control", b"no-cache"),

@@ -23,7 +23,7 @@ _BINARY_HEAD: Final = 8000
 
 
 class _Step(NamedTuple):
-    """What one turn did to the file. A version without a blob: there was no file."""
+    """The change of one turn to the file. A version without a blob: there was no file."""
 
     turn: WritingTurn
     before: FileVersion
@@ -93,7 +93,7 @@ class _Walk:
         self._reader = reader
 
     async def steps(self, turns: list[WritingTurn], file: str) -> tuple[list[_Step], int]:
-        """What turns did to the file, the oldest first, and how many turns are left out."""
+        """The changes of turns to the file, the oldest first, and how many turns are left out."""
         found: list[_Step] = []
         left_out, total = 0, 0
         known = await self._versions(turns, file)

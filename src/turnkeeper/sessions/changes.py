@@ -63,7 +63,7 @@ class SnapshotReader:
 async def of_session(
     queries: Queries, reader: SnapshotReader, session_id: str, *, exact: bool = False
 ) -> tuple[FileChange, ...]:
-    """What a session changed, without what is undone; as it is, or as it was at the moment of the queries."""
+    """The file changes of a session without undone ones: the current ones, or those at the moment of the queries."""
     stored = await queries.diffs(session_id)
     session, first = await queries.session(session_id), (await queries.state(session_id)).first_patch
     if session.revert is not None:
@@ -78,7 +78,7 @@ async def of_session(
 async def of_message(
     store: Store, reader: SnapshotReader, session_id: str, message_id: str, *, exact: bool = False
 ) -> tuple[FileChange, ...]:
-    """What the turns that answer a prompt changed, or what one turn changed."""
+    """The file changes of the turns that answer a prompt, or of one turn."""
     asked = await store.queries.message(session_id, message_id)
     turns, stored = [asked], tuple[FileDiff, ...]()
     if isinstance(asked.info, UserMessage):
@@ -88,7 +88,7 @@ async def of_message(
 
 
 async def not_known(store: Store, session_id: str, message_id: str | None = None) -> str | None:
-    """What a session, a prompt or a turn may have changed and is not known, in words; None if there is nothing."""
+    """The possible changes of a session, a prompt or a turn that are not known, as text; None if there are none."""
     turns = await _history(store.queries, session_id)
     if message_id is not None:
         asked = await store.queries.message(session_id, message_id)
@@ -108,7 +108,7 @@ async def between(
     *,
     exact: bool = False,
 ) -> tuple[FileChange, ...]:
-    """What differs between the files at two moments: by default from the first snapshot to the newest one."""
+    """The differences of the files between two moments: by default from the first snapshot to the newest one."""
     history = await _history(store.queries, session_id)
     known = [tree for one in history for tree in history_trees.trees(one)]
     before = await _tree_at(store, session_id, history, start, is_end=False) if start is not None else None

@@ -1,4 +1,4 @@
-"""Cluster: who shares a store, who runs which session, and what waits for a worker."""
+"""Cluster: the processes that share a store, the sessions they run, and those that wait for a worker."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import process
 
 SILENT_MS: Final = 60_000
-"""A worker without a heartbeat for so long is not expected to take anything."""
+"""A worker whose last heartbeat is older is not expected to take any session."""
 WAITING_MAX: Final = 20
 
 
@@ -47,7 +47,7 @@ async def server_here(store: Store) -> str | None:
 
 
 async def _heartbeats(store: Store, now: int) -> list[Heartbeat]:
-    """Those of processes that are worth listing. Who writes heartbeats deletes the others."""
+    """The heartbeats of processes worth listing. Writers of heartbeats delete the others."""
     found: list[Heartbeat] = []
     for _, body in await store.engine.scan(("heartbeat",)):
         with suppress(*UNREADABLE):
@@ -74,7 +74,7 @@ def _host(one: Heartbeat, now: int, leases: Sequence[LeaseReport]) -> HostReport
 
 
 async def _queue(store: Store, beats: Sequence[Heartbeat], running: Collection[str]) -> QueueReport:
-    """What waits for a worker. A session that is being run does not, although its wake is not removed yet."""
+    """The sessions that wait for a worker. A running session does not, although its wake is not removed yet."""
     now = store.mint.now()
     wakes = await new_wakes(store, Host(store, HostLabels()).label_of).waiting()
     waiting = sorted((one.at, session_id) for session_id, one in wakes.items() if session_id not in running)

@@ -87,7 +87,7 @@ def executed(session: Session, call: CommandCall, message_id: str) -> Notificati
 
 
 class _Expansion:
-    """One command on its way to a prompt."""
+    """The expansion of one command to a prompt."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class _Expansion:
         )
 
     def _subtask(self, text: str, named: Sequence[PartInput]) -> Prompt:
-        """The prompt with a Subtask. The model of the call reads what comes of it, and the files of the call."""
+        """The prompt with a Subtask. The calling model reads its result, and the files of the call."""
         paths = [_path(part) for part in named if isinstance(part, FileInput)]
         subtask = SubtaskInput(
             prompt="\n\n".join([text, *([NAMED.format(names=", ".join(paths))] if paths else [])]),

@@ -8,7 +8,7 @@ from turnkeeper.store.store import Store
 
 
 async def compared(store: Store, reader: SnapshotReader, session_id: str, before: int, after: int) -> SessionDiff:
-    """What differs between two events. Raises Invalid if the session does not have both."""
+    """The differences of a session between two events. Raises Invalid if it does not have both."""
     moments = [await _moment(await past(store, session_id, seq)) for seq in (before, after)]
     found = compare(*moments)
     try:

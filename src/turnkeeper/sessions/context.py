@@ -47,7 +47,7 @@ class RequestMade(Value):
     cause: str | None
     note: str | None
     changes: tuple[str, ...]
-    """What plugins changed in it, each as ``plugin: what``."""
+    """The changes of plugins to it, each as ``plugin: what``."""
 
 
 class ContextReport(Value):

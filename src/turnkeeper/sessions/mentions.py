@@ -151,7 +151,7 @@ def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home:
 
 
 def _named(name: str, template: str, place: ProjectPlace, agents: Container[str], home: Path) -> _Found | None:
-    """What a name stands for: a path, a piece of a file, or else an agent."""
+    """The meaning of a name: a path, a piece of a file, or else an agent."""
     if (path := _existing(name, place, home)) is not None:
         return FileInput(mime=DIRECTORY if path.is_dir() else TEXT, filename=name, url=path.as_uri())
     if name in agents:

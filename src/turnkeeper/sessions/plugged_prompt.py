@@ -1,4 +1,4 @@
-"""What plugins make of a prompt before it is admitted."""
+"""Changes of plugins to a prompt before it is admitted."""
 
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import UserMessage

@@ -38,7 +38,7 @@ class SessionState(Value):
     snapshots: tuple[str, ...]
     """The git trees of the project's files that the messages name, oldest first."""
     diffs: tuple[FileDiff, ...]
-    """What the session changed on disk, file by file."""
+    """The file changes of the session."""
     children: tuple[Session, ...]
     """The Child Sessions, without their own."""
     total_cost: float

@@ -23,7 +23,7 @@ _NO_HASH: Final = "0" * 64
 
 
 def checked_include(given: Sequence[str] | None) -> tuple[ShareItem, ...]:
-    """What a link shall show. Raises Invalid for an unknown name."""
+    """The items that a link shows. Raises Invalid for an unknown name."""
     if given is None:
         return INCLUDED
     names: tuple[ShareItem, ...] = get_args(ShareItem)

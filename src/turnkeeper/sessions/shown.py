@@ -1,4 +1,4 @@
-"""What a model is shown of a session: each text of the next request, next to what the log holds."""
+"""The context of a session as the model gets it: each text of the next request, compared with the log."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
@@ -16,7 +16,7 @@ from turnkeeper.store.queries import Queries
 PieceState: TypeAlias = Literal["whole", "bounded", "pruned", "left out"]
 
 EXCERPT_CHARS: Final = 200
-"""Characters of a text of the history that are told with it. Its handle recalls the rest."""
+"""Characters of a text of the history that are quoted. Its handle recalls the rest."""
 
 
 class BaselinePiece(Value):
@@ -44,7 +44,7 @@ class ShownPiece(Value):
 
 
 class Shown(Value):
-    """What a model is shown. ``left_out`` counts the messages that a Summary stands for."""
+    """The context of a model. ``left_out`` counts the messages that a Summary replaces."""
 
     session_id: str
     seq: int
@@ -56,7 +56,7 @@ class Shown(Value):
 
 
 async def shown(queries: Queries, view: SessionView) -> Shown:
-    """What the next request of a session shows, from a view of it and the queries of the same moment."""
+    """The context of the next request of a session, from its view and the queries of the same moment."""
     epoch = await queries.whole(view.epoch) if view.epoch is not None else None
     history: list[HistoryItem] = []
     async for some in queries.walk(view.session.id, damaged=[]):

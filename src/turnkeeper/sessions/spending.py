@@ -21,7 +21,7 @@ class Spent(Value):
 
 
 class ChildSpent(Value):
-    """What a Child Session has cost by its own ledger."""
+    """The cost of a Child Session by its own ledger."""
 
     id: str
     title: str

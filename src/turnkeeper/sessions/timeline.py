@@ -146,7 +146,7 @@ def _words(failure: Failure) -> str:
 
 
 def _mark(recorded: Recorded) -> TimelineMark | None:
-    """What an event is called on the timeline; None for one that does not stand out."""
+    """The mark of an event on the timeline; None for an event that gets none."""
     found = _kind(recorded.event)
     if found is None:
         return None

@@ -11,10 +11,10 @@ WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "e
 """Writes of the loop: a prompt, its promotion, the start of a turn, streamed parts, a settled call, the end."""
 
 ASKS: tuple[str, ...] = ("ask", "reply", "answer", "leave")
-"""What is written of a request to the user: that it is asked, its answer, that its call goes on or is left waiting."""
+"""Writes of a request to the user: the request, its answer, and that its call continues or is left waiting."""
 
 CHILDREN: tuple[str, ...] = ("child", "create", "deliver")
-"""What is written of a Child Session: that a call begins it, the session, and a result that comes as a prompt."""
+"""Writes of a Child Session: its begin by a call, the session, and a result that is delivered as a prompt."""
 
 COMPACTIONS: tuple[str, ...] = ("marker", "compact", "compacted", "prune")
 """Writes of a compaction: its marker, its start, its end with the repeated prompts, and a pruning."""

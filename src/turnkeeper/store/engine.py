@@ -160,18 +160,18 @@ class Engine(Protocol):
 
 @runtime_checkable
 class Watched(Protocol):
-    """What an engine may have besides: it tells of the writes of other processes, which else are found by looking."""
+    """An optional ability of engines: to report the writes of other processes, which are found by polling otherwise."""
 
     def watch(self, heard: Callable[[Collection[str] | None], None]) -> Callable[[], None]:
-        """Call ``heard`` on this event loop with the logs that other processes have written; None if it may be any.
+        """Call ``heard`` on this event loop with the logs that other processes have written; with None for any log.
 
-        Ends when the returned function is called, or with the engine. News may be lost, so look now and then too.
+        Ends when the returned function is called, or with the engine. Reports may be lost, so poll as well.
         """
 
 
 @runtime_checkable
 class Messenger(Protocol):
-    """What an engine may have besides: it carries passing messages between the processes that have the store open.
+    """An optional ability of engines: to carry transient messages between the processes that have the store open.
 
     A message is text without line breaks and NUL, of any meaning. Those of one process arrive in the order in which
     they were sent, each once or not at all; none is stored. No call waits.
@@ -192,10 +192,10 @@ class Messenger(Protocol):
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """What an engine may have besides: it stores in files or folders of this machine."""
+    """An optional ability of engines: to store in files or folders of this machine."""
 
     places: tuple[Path, ...]
-    """The files and folders, with those that are made beside a file while it is open. Absolute."""
+    """The files and folders, with those that accompany an open file. Absolute."""
 
 
 def check_append(log: str, after: int, fence: int | None, *, length: int, current: int, is_last: bool) -> None:

@@ -10,7 +10,7 @@ class EngineEntry(NamedTuple):
     opener: str
     """The function that opens a store, as ``module:function``."""
     place: str = "PATH"
-    """What follows the name and a colon, as people are shown it; empty for a store that is in no place."""
+    """The text behind the name and a colon, as users are shown it; empty for a store without a place."""
     crash_points: tuple[str, ...] = ()
     """Places around its durable steps; ``store/crash.py`` names them ``ENGINE.POINT``."""
     aliases: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Fan-out: live deltas reach the subscribers of other processes too, if the engine carries messages between them.
 
-Deltas are sent as passing messages: many at a time, never waited for, and dropped rather than queued up. The text is in
-the log a moment later, and followers of the log publish from there what no message has brought.
+Deltas are sent as transient messages: many at a time, without waiting, and dropped rather than queued up. Their text is
+in the log a moment later, and followers publish it from there if it did not arrive as a message.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from turnkeeper.model.value import UNREADABLE, Value, encode
 from turnkeeper.store.engine import Engine, Messenger
 
 PACE_S: Final = 0.01
-"""Seconds for which deltas are gathered before they are sent together."""
+"""Seconds for which deltas are collected before they are sent together."""
 WAITING_CHARS_MAX: Final = 256 * 1024
-"""Characters that are gathered; what comes on top is dropped."""
+"""Characters that are collected; further deltas are dropped."""
 
 
 class Passing(Value, array_like=True):
@@ -81,7 +81,7 @@ class Fanout:
         self._waiting_chars += len(delta.delta)
 
     def publish(self, one: Notification | Delta) -> None:
-        """Publish what follows from the log. A delta is published as far as no message has brought it before."""
+        """Publish a notification derived from the log. Text of a delta that arrived as a message is left out."""
         match one:
             case Delta():
                 self._announce(one.session_id, one.message_id, one.part_id)
@@ -103,13 +103,13 @@ class Fanout:
         self._publish(one)
 
     def announce(self, view: SessionView) -> None:
-        """Tell subscribers of the open parts of a session that was read for the first time."""
+        """Publish the open parts of a session that was read for the first time."""
         if view.turn is not None:
             for part_id in view.turn.parts:
                 self._announce(view.session.id, view.turn.message.id, part_id)
 
     def hear(self, *, wanted: bool) -> None:
-        """Begin to publish the deltas of other processes, or stop, as is wanted."""
+        """Begin or stop publishing the deltas of other processes."""
         if self._messenger is None or wanted == (self._stop_hearing is not None):
             return
         if self._stop_hearing is not None:
@@ -141,9 +141,9 @@ class Fanout:
             self._publish_all(self._texts.heard(delta, durable))
 
     def _announce(self, session_id: str, message_id: str, part_id: str) -> int | None:
-        """Tell subscribers of an open part if they were not told of it.
+        """Publish an open part if it was not published before.
 
-        How many characters of it are in the log, as far as this process has read it; None if it is not open there.
+        Returns how many characters of it are in the log, as far as this process has read; None if it is not open there.
         """
         view = self._view(session_id)
         if view is None or view.turn is None or view.turn.message.id != message_id:

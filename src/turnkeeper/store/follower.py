@@ -1,4 +1,4 @@
-"""Follow what other processes write to sessions at work, so that this one publishes it too."""
+"""Follow the writes of other processes to busy sessions, so that this process publishes them too."""
 
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
@@ -20,14 +20,14 @@ from turnkeeper.store.fanout import is_growing
 from turnkeeper.store.store import Store
 
 FOLLOWED_MAX = 128
-"""How many sessions are looked at although no process runs them."""
+"""How many sessions are polled although no process runs them."""
 
 TURN_MESSAGES_MAX = 50
-"""How many messages of a turn that another process runs are told at the first look."""
+"""How many messages of a turn in another process are published at the first poll."""
 
 
 class _Head(Value):
-    """The field of a state document that says how far the log has come."""
+    """The field of a state document that has the length of the log."""
 
     seq: int
 
@@ -83,9 +83,9 @@ async def catch_up(store: Store, own: Collection[str], *, is_heard: bool = True)
 
 
 async def _turn_so_far(store: Store, view: SessionView) -> list[Notification]:
-    """What subscribers were not told of a run that began before the first look: its prompt, steps and calls.
+    """The notifications of a run that began before the first poll: its prompt, steps and calls.
 
-    The texts that still grow are left out: the fanout announces them, with the place where they go on.
+    Texts that still grow are left out: the fanout publishes them, with their lengths so far.
     """
     found = (await store.queries.messages(view.session.id, limit=TURN_MESSAGES_MAX)).items
     last, open_parts = (view.turn.message.id, view.turn.parts) if view.turn is not None else (None, {})
@@ -107,7 +107,7 @@ class News:
             engine.watch(lambda _: self._heard.set())
 
     async def wait(self, seconds: float, sleep: Callable[[float], Awaitable[None]] = anyio.sleep) -> None:
-        """Wait for news, at most so long."""
+        """Wait for a report of the engine, at most for ``seconds``."""
 
         async def time_out() -> None:
             await sleep(seconds)

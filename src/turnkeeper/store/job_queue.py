@@ -71,15 +71,15 @@ class JobQueue(Protocol):
     def worker(
         self, queues: Sequence[str], *, silence_s: float, heard: Callable[[], None]
     ) -> AbstractAsyncContextManager[JobWorker]:
-        """A worker on queues. One that is silent for ``silence_s`` is taken for dead.
+        """A worker on queues. One that is silent for ``silence_s`` counts as dead.
 
-        ``heard`` is called on this event loop when a job was added. That may be lost, so look now and then too.
+        ``heard`` is called on this event loop when a job was added. Calls may be lost, so poll as well.
         """
         ...
 
 
 @runtime_checkable
 class WithJobs(Protocol):
-    """What an engine may have besides: a queue of jobs."""
+    """An optional ability of engines: a queue of jobs."""
 
     job_queue: JobQueue

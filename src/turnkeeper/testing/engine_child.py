@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from typing import cast
 
 from turnkeeper.store.engine import Engine, LogConflict
 
@@ -63,7 +62,8 @@ async def main(role: str, opener: str, url: str, count: str = "100000") -> None:
     """Open the store and run the role."""
     module, _, function = opener.partition(":")
     # The type of the function is documented in engine_contract.StoreUnderTest.
-    engine = await cast(Opener, getattr(import_module(module), function))(url)
+    opened: Opener = getattr(import_module(module), function)
+    engine = await opened(url)
     await {"stream": stream, "compete": compete}[role](engine, int(count))
     await engine.aclose()
 

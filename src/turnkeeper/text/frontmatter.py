@@ -106,7 +106,7 @@ def _as_text(matter: str) -> str:
     return "\n".join(lines)
 
 
-def _as_json(value: Any) -> Json:  # Any value that the YAML parser makes.
+def _as_json(value: object) -> Json:
     match value:
         case None | bool() | int() | str():
             return value

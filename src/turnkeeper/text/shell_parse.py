@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from turnkeeper.text.shell_braces import EXPANSIONS_MAX, braced
 from turnkeeper.text.shell_carried import carried, program, subscript_commands
+from turnkeeper.text.shell_fragments import fragments
 from turnkeeper.text.shell_pieces import WORDS, CommandPieces
 from turnkeeper.text.shell_script import CHANGING_DIRECTORY, Script, SimpleCommand, Target
 from turnkeeper.text.shell_syntax import (
@@ -55,10 +55,6 @@ _IS_ELEMENT: Final = re.compile(r"\$\{#?[A-Za-z_]\w*\[(?:[@*]|\d+)\]\}")
 """Elements of an array whose subscript is no arithmetic of variables."""
 _IS_CONSTANT: Final = re.compile(r"\s*\$\(\([\d\s+*/%-]*\)\)")
 _QUOTES: Final = re.compile(r"[`'\"\\]")
-_FRAGMENT_ENDS: Final = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else|elif|if|while|until|in|time|coproc)\b|!")
-
-_BRACED: Final = re.compile(r"[^\s;&|()<>{]*\{[^\s;&|()<>]*")
-"""A word with braces, as far as a text that is not understood has words."""
 
 
 def parse(command: str) -> Script | None:
@@ -77,17 +73,6 @@ def parse(command: str) -> Script | None:
         {name: tuple(values) for name, values in shared.variables.items()},
         frozenset(shared.functions),
     )
-
-
-def fragments(text: str) -> tuple[str, ...]:
-    """Every piece of a text that might be a command, quoted or not: some are none, but no command is missed."""
-    joined = text.replace("\\\n", "")
-    opened = (
-        _BRACED.sub(lambda word: " ".join(braced(word[0])), joined) if text.count("{") <= EXPANSIONS_MAX else joined
-    )
-    readings = dict.fromkeys([text, joined, opened])
-    pieces = (piece.strip() for reading in readings for piece in _FRAGMENT_ENDS.split(reading))
-    return tuple(dict.fromkeys(piece for piece in pieces if piece))
 
 
 class _Shared:

@@ -8,6 +8,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.text import shell_parse, wildcard
 from turnkeeper.text.shell_carried import program, runner_words
 from turnkeeper.text.shell_expand import Values
+from turnkeeper.text.shell_fragments import fragments
 from turnkeeper.text.shell_paths import ShellPath, named_paths
 from turnkeeper.text.shell_script import CHANGING_DIRECTORY, Script, SimpleCommand
 from turnkeeper.text.shell_tables import INTERPRETERS
@@ -103,7 +104,7 @@ def _asked(script: Script, whole: str, environ: Mapping[str, str]) -> Iterator[S
 
 def _pieces(command: str, environ: Mapping[str, str]) -> Iterator[str]:
     """Each piece that might be a command, and the commands in it if it is understood by itself."""
-    for piece in shell_parse.fragments(command):
+    for piece in fragments(command):
         yield piece
         script = shell_parse.parse(piece)
         if script is not None:

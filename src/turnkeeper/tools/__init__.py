@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from turnkeeper.tools.tool import AnyTool
@@ -37,5 +37,6 @@ def load(names: Iterable[str] = tuple(BUILT_IN)) -> "list[AnyTool]":
     for name in names:
         module, _, constant = BUILT_IN[name].partition(":")
         # The table holds names, so the checker cannot see what they lead to; the tool contract looks at each.
-        tools.append(cast("AnyTool", getattr(import_module(module), constant)))
+        tool: AnyTool = getattr(import_module(module), constant)
+        tools.append(tool)
     return tools

@@ -169,8 +169,8 @@ def _check_switches(**options: object) -> None:
 
 
 def _check_timeout(timeout_s: object) -> None:
-    is_number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
-    if timeout_s is not None and not (is_number and timeout_s > 0):  # type: ignore[operator] # It is a number.
+    is_positive = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool) and timeout_s > 0
+    if timeout_s is not None and not is_positive:
         raise TypeError(f"@tool(timeout_s=...) takes seconds above 0, not {timeout_s!r:.80}")
 
 

@@ -39,6 +39,7 @@ async def asked(
 
                 outcome.append(await ask(client, extend))
         except Exception as error:
+            # Errors of several packages come through the client. The model reads what went wrong.
             outcome.append(_failure(name, connection, error, anyio.current_time() - begun))
         tasks.cancel_scope.cancel()
 

@@ -107,6 +107,7 @@ async def listen(connection: Connection, client: "Client") -> None:
             async for _ in changes:
                 connection.reports_change()
     except Exception as error:
+        # Errors of several packages come through the client. Without changes the first lists stay in use.
         log.debug("no news from the MCP server: %s", words(error))
 
 

@@ -48,6 +48,7 @@ async def learn(client: "Client", others_s: float) -> McpOffers:
         try:
             found += await _listed(list_, items)
         except Exception as error:
+            # Errors of several packages come through the client. The server's other lists are still of use.
             log.debug("a list of an MCP server cannot be read: %s", error)
 
     with anyio.move_on_after(others_s):

@@ -301,6 +301,7 @@ class McpServer:
                 with anyio.fail_after(self._start_s):
                     await self._learn(client)
             except Exception as error:
+                # Errors of several packages come through the client. The connection counts as broken then.
                 connection.breaks(f"it no longer says what it offers: {words(error)}")
             if not connection.changed.is_set():
                 connection.learned.set()

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from json import dumps
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from turnkeeper.interop.page.texts import diff, inline, markdown, plain, typed
+from turnkeeper.interop.raw import ReadOnlyObject
 
 OUTPUT_CHARS_MAX: Final = 400_000
 """Characters of one output on a page."""
@@ -31,7 +32,7 @@ class Article(msgspec.Struct, frozen=True):
     prompt: str | None = None
 
 
-def article(json: Mapping[str, Any], key: str) -> Article | None:
+def article(json: ReadOnlyObject, key: str) -> Article | None:
     """The article of a message ``{"info", "parts"}``; None if there is nothing to show of it."""
     info, parts = json["info"], json["parts"]
     role = str(info.get("role"))
@@ -48,31 +49,31 @@ def article(json: Mapping[str, Any], key: str) -> Article | None:
     return Article(key, html, _prompt(parts) if role == "user" else None)
 
 
-def _part(part: Mapping[str, Any], role: str) -> str:
+def _part(part: ReadOnlyObject, role: str) -> str:
     kind = str(part.get("type"))
     if role == "user" and kind == "text":
         return _text(part, typed)
-    shown: Callable[[Mapping[str, Any]], str] | None = _PARTS.get(kind)
+    shown: Callable[[ReadOnlyObject], str] | None = _PARTS.get(kind)
     return shown(part) if shown is not None else ""
 
 
-def _text(part: Mapping[str, Any], shown: Callable[[str], str] = markdown) -> str:
+def _text(part: ReadOnlyObject, shown: Callable[[str], str] = markdown) -> str:
     text = str(part.get("text", ""))
     if not text.strip() or part.get("synthetic") or part.get("ignored"):
         return ""
     return f'<div class="text">{shown(text)}</div>'
 
 
-def _reasoning(part: Mapping[str, Any]) -> str:
+def _reasoning(part: ReadOnlyObject) -> str:
     text = str(part.get("text", ""))
     if not text.strip():
         return ""
     return f'<details class="thought"><summary>Thought</summary><div class="text">{markdown(text)}</div></details>'
 
 
-def _tool(part: Mapping[str, Any]) -> str:
+def _tool(part: ReadOnlyObject) -> str:
     given_state = part.get("state")
-    state: Mapping[str, Any] = given_state if isinstance(given_state, dict) else {}
+    state: ReadOnlyObject = given_state if isinstance(given_state, dict) else {}
     status = str(state.get("status", "pending"))
     given, name = state.get("input"), inline(str(part.get("tool", "tool")))
     title = inline(str(state.get("title") or _short(given)))
@@ -85,7 +86,7 @@ def _tool(part: Mapping[str, Any]) -> str:
     )
 
 
-def _call(state: Mapping[str, Any], given: object) -> Iterator[str]:
+def _call(state: ReadOnlyObject, given: object) -> Iterator[str]:
     if given:
         yield f"<h3>Input</h3>{plain(dumps(given, indent=2, ensure_ascii=False)[:OUTPUT_CHARS_MAX])}"
     metadata = state.get("metadata")
@@ -102,24 +103,24 @@ def _call(state: Mapping[str, Any], given: object) -> Iterator[str]:
         yield _file(one) if isinstance(one, dict) else ""
 
 
-def _file(part: Mapping[str, Any]) -> str:
+def _file(part: ReadOnlyObject) -> str:
     name, url = inline(str(part.get("filename") or "file")), str(part.get("url", ""))
     if url.startswith(IMAGES) and url.partition(",")[2].strip("=").replace("+", "").replace("/", "").isalnum():
         return f'<figure><img src="{escape(url, quote=True)}" alt="{name}"><figcaption>{name}</figcaption></figure>'
     return f'<p class="note">File: {name} ({inline(str(part.get("mime", "")))})</p>'
 
 
-def _subtask(part: Mapping[str, Any]) -> str:
+def _subtask(part: ReadOnlyObject) -> str:
     return f'<p class="note">Task for {inline(str(part.get("agent")))}: {inline(str(part.get("description")))}</p>'
 
 
-def _retry(part: Mapping[str, Any]) -> str:
+def _retry(part: ReadOnlyObject) -> str:
     error = part.get("error")
     said = inline(_failure(error)) if isinstance(error, dict) else ""
     return f'<p class="note">Attempt {inline(str(part.get("attempt")))} failed. {said}</p>'
 
 
-_PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+_PARTS: Final[Mapping[str, Callable[[ReadOnlyObject], str]]] = {
     "text": _text,
     "reasoning": _reasoning,
     "tool": _tool,
@@ -130,7 +131,7 @@ _PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 }
 
 
-def _prompt(parts: Sequence[Mapping[str, Any]]) -> str:
+def _prompt(parts: Sequence[ReadOnlyObject]) -> str:
     said = (str(part.get("text", "")) for part in parts if part.get("type") == "text" and not part.get("synthetic"))
     return _title(next((text for text in said if text.strip()), ""))
 
@@ -146,13 +147,13 @@ def _title(text: str) -> str:
     return line if len(line) <= TITLE_CHARS_MAX else line[: TITLE_CHARS_MAX - 1].rstrip() + "…"
 
 
-def _failure(error: Mapping[str, Any]) -> str:
+def _failure(error: ReadOnlyObject) -> str:
     data = error.get("data")
     message = data.get("message") if isinstance(data, dict) else None
     return f"{error.get('name', 'Error')}: {message}" if message else str(error.get("name", "Error"))
 
 
-def _time(info: Mapping[str, Any]) -> str:
+def _time(info: ReadOnlyObject) -> str:
     time = info.get("time")
     created = time.get("created") if isinstance(time, dict) else None
     if not isinstance(created, int | float):

@@ -1,4 +1,4 @@
-"""What the web page reads beside messages: sessions, timeline, context, spending, tree, blame, recall, search, asks."""
+"""Further routes for the web page: sessions, timeline, context, spending, tree, blame, recall, search, asks."""
 
 from pathlib import Path
 from typing import Annotated

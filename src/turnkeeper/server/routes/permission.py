@@ -1,13 +1,11 @@
 """Permission requests: list them and reply."""
 
-from typing import Any
-
 from turnkeeper.model.permission import Absence, PermissionAnswer, PermissionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.public import public
-from turnkeeper.server.request import HttpRequest, PlainRequest
+from turnkeeper.server.request import AnyRequest, HttpRequest, PlainRequest
 from turnkeeper.server.route import route
 
 
@@ -45,7 +43,7 @@ async def respond(call: HttpRequest[None, ResponseBody]) -> bool:
 
 
 async def answer(
-    call: HttpRequest[Any, Any],  # The routes have bodies of their own.
+    call: AnyRequest,
     request_id: str,
     given: PermissionAnswer,
     *,

@@ -1,7 +1,6 @@
 """Questions of models to the user, and the answers to them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from turnkeeper.model.permission import Absence
 from turnkeeper.model.question import QuestionRequest
@@ -9,7 +8,7 @@ from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.public import public
-from turnkeeper.server.request import HttpRequest, PlainRequest
+from turnkeeper.server.request import AnyRequest, HttpRequest, PlainRequest
 from turnkeeper.server.route import route
 
 
@@ -45,7 +44,7 @@ async def reject(call: HttpRequest[Dismissal, None]) -> bool:
 
 
 async def answer(
-    call: HttpRequest[Any, Any],  # The routes have bodies of their own.
+    call: AnyRequest,
     given: Sequence[Sequence[str]] | None,
     *,
     absence: Absence | None = None,

@@ -1,4 +1,4 @@
-"""What the web page reads of one session: its state, outline and messages, now or after any event."""
+"""Routes for the web page about one session: its state, outline and messages, now or after any event."""
 
 from typing import Annotated, TypeAlias
 

@@ -60,7 +60,7 @@ async def frames(
 
 
 async def _view(store: Store, shared: SharedSession) -> SharedView | None:
-    """What the link shows now; None if it was withdrawn or replaced, if its time is over, or if the session is gone."""
+    """The current view of a link; None if it was withdrawn, replaced or has expired, or if the session was removed."""
     hosted = await store.queries.hosted(shared.hosted.id)
     if hosted is None or hosted.secret_hash != shared.hosted.secret_hash or is_expired(hosted, store.mint.now()):
         return None

@@ -1,4 +1,4 @@
-"""Announcing: a new subscriber is told which requests wait for the user.
+"""Announcing: a new subscriber receives the requests that wait for the user.
 
 opencode's terminal UI never asks for a list of them. Without this, a request that was made before the UI was attached,
 or before the server was restarted, would not be shown.

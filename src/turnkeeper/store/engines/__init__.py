@@ -6,7 +6,6 @@ import stat
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
-from typing import cast
 
 from turnkeeper.store.engine import Engine
 from turnkeeper.store.engine_table import ENGINES, named_store, shown_store
@@ -20,21 +19,21 @@ async def open_engine(url: str) -> Engine:
         raise ValueError(f"cannot tell which store {shown_store(url)!r} is; it must begin with one of {known}")
     name, entry, place = named
     module, _, function = entry.opener.partition(":")
-    opener = getattr(import_module(module), function)
+    # The type checker does not know the type of a function imported by name; the contract suite opens each engine.
+    opener: Callable[..., Awaitable[Engine]] = getattr(import_module(module), function)
     if not entry.place:
         if place:
             raise ValueError(f"a {name} store has no place, so {place!r} in {url!r} means nothing; write '{name}:'")
-        return await cast(Callable[[], Awaitable[Engine]], opener)()
+        return await opener()
     if not place:
         raise ValueError(f"{url!r} names no place; write '{name}:{entry.place}'")
-    # The type checker does not know the type of a function imported by name; the contract suite opens each engine.
     if not entry.is_on_disk:
-        return await cast(Callable[[str], Awaitable[Engine]], opener)(url)
+        return await opener(url)
     if name == "sqlite" and place.startswith(":memory:"):
         raise ValueError(f"{url!r} would be a file of that name; for a store in memory write 'memory:'")
     path = Path(place).expanduser()
     _check_kind(url, path, is_directory=entry.place == "DIR")
-    return await cast(Callable[[Path], Awaitable[Engine]], opener)(path)
+    return await opener(path)
 
 
 def _check_kind(url: str, path: Path, *, is_directory: bool) -> None:

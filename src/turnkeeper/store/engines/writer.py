@@ -35,7 +35,7 @@ class JobConnection(Protocol):
         ...
 
     def failure(self, error: Exception) -> Exception:
-        """What callers are told of an error."""
+        """The exception that callers get for an error."""
         ...
 
     def concerns_all(self, error: Exception) -> bool:
@@ -43,15 +43,15 @@ class JobConnection(Protocol):
         ...
 
     def seconds_until_upkeep(self) -> float | None:
-        """Seconds until something is to be done besides the jobs; None if there is nothing."""
+        """Seconds until upkeep is due; None if none is."""
         ...
 
     def upkeep(self) -> None:
-        """Do what is due besides the jobs."""
+        """Do the upkeep that is due."""
         ...
 
     def finish(self) -> None:
-        """Do what must be done before the store is closed."""
+        """Complete the work that must precede the closing of the store."""
         ...
 
     def roll_back(self) -> None:

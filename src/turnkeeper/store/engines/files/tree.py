@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Tree:
-    """One store on disk."""
+    """The tree of one store on disk."""
 
     def __init__(self, directory: str, disk: Disk | None = None) -> None:
         self.directory, self.disk = directory, disk or Disk()

@@ -27,7 +27,7 @@ class Address(NamedTuple):
     """Where a store is."""
 
     parameters: dict[str, str]
-    """What the driver is given: host, database, user, password and everything else that libpq knows."""
+    """The connection parameters of the driver: host, database, user, password and other options of libpq."""
     schema: str
     """The Postgres schema that holds the tables. Several stores may be in one database."""
     shown: str

@@ -77,7 +77,7 @@ SETTINGS: Final = (
     " CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'"
     " ELSE current_setting('synchronous_commit') END, false)"
 )
-"""What every connection of a store is set to, with ``Database.settings``."""
+"""The settings of every connection of a store, besides ``Database.settings``."""
 
 
 class OutcomeUnknown(StoreUnavailable):

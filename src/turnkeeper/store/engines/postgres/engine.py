@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from os import urandom
-from typing import cast
 
 import psycopg
 
@@ -198,7 +197,7 @@ def _prepared(database: Database, layout: Layout) -> Connection:
 
 def _version(connection: Connection) -> int:
     row = connection.execute("SELECT coalesce(sum(count), 0)::bigint FROM writer").fetchone()
-    return cast(int, row[0]) if row is not None else 0
+    return int(row[0]) if row is not None else 0
 
 
 def _examined(connection: Connection) -> tuple[int, str, list[str]]:

@@ -249,5 +249,6 @@ def _read(row: tuple[Any, ...]) -> Job:
 
 
 def _time(connection: Connection, delay_s: float) -> "datetime":
+    due: datetime
     [(due,)] = connection.execute("SELECT now() + make_interval(secs => %s)", (delay_s,)).fetchall()
-    return due  # type: ignore[no-any-return] # Postgres' now() is a time.
+    return due

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class _Inbox(Generic[T]):
-    """What was heard, on its way to the event loop of one who wants to hear. Bounded, unlike the loop's own queue."""
+    """The notifications for one receiver, queued for its event loop. Bounded, unlike the loop's own queue."""
 
     def __init__(self, receive: Callable[[list[T]], None]) -> None:
         self._loop, self._receive = asyncio.get_running_loop(), receive
@@ -162,7 +162,7 @@ class Listener:
 
 
 class _Line:
-    """One connection of a listener, as long as it lasts."""
+    """One connection of a listener."""
 
     def __init__(self, listener: Listener, connection: Connection, woken: socket.socket) -> None:
         self._listener, self._connection, self._woken = listener, connection, woken

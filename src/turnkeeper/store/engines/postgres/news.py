@@ -13,7 +13,7 @@ from turnkeeper.store.engines.postgres.connection import Connection, Database
 from turnkeeper.store.engines.postgres.notify import notify, packed, unpacked
 
 NAMES_MAX: Final = 2000
-"""If more logs were written at once, listeners are told to look at all."""
+"""If more logs were written at once, listeners are asked to poll all of them."""
 ALL: Final = "*"
 
 Names: TypeAlias = Collection[str] | None
@@ -33,6 +33,6 @@ def tell(connection: Connection, database: Database, writer: bytes, names: Itera
 
 
 def read(payloads: Iterable[str], own: str) -> Names:
-    """What payloads tell, but for those of the writer ``own``."""
+    """The logs that payloads name, except those of the writer ``own``."""
     names = list(dict.fromkeys(unpacked(payloads, own)))
     return None if ALL in names else names

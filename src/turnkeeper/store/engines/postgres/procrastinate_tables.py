@@ -1,4 +1,4 @@
-"""What Procrastinate needs to work in the schema of a store: its tables, and a connector over the store's connections.
+"""Procrastinate in the schema of a store: its tables, and a connector over the store's connections.
 
 This module imports Procrastinate, so it is loaded when a process first adds or takes a job.
 """

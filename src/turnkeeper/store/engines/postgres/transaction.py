@@ -39,7 +39,7 @@ class Transaction:
         self.is_committing = False
         """Whether COMMIT was sent. If the connection is lost now, the row of the writer says whether it was done."""
         self.refusals: list[EngineError | None] = []
-        """What each job was refused with; None if it is done."""
+        """The refusal of each job; None if it was done."""
 
     def run(self, connection: Connection) -> None:
         """Do the jobs; they are durable when this returns. Raises psycopg.Error, and LogVanished."""

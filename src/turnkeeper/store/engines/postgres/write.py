@@ -1,4 +1,4 @@
-"""What the writer of a Postgres store does with its jobs: a transaction for a group of them, then word to others.
+"""The writer's side of a Postgres store: a transaction for a group of jobs, then a notification to other processes.
 
 If the connection is lost before COMMIT was sent, the transaction is tried again over a new one. If it is lost after
 that, the outcome is looked up and nothing is repeated that was done.
@@ -128,7 +128,7 @@ class WriteConnection:
             transaction.end_silent(self._connect(), self._database.silence_s)
 
     def failure(self, error: Exception) -> Exception:
-        """What callers are told of an error."""
+        """The exception that callers get for an error."""
         return self._database.unavailable(error) if isinstance(error, psycopg.Error) else error
 
     def concerns_all(self, error: Exception) -> bool:
@@ -138,7 +138,7 @@ class WriteConnection:
         return isinstance(error, psycopg.OperationalError | EngineError)
 
     def seconds_until_upkeep(self) -> float | None:
-        """Seconds until other processes are to be told; None if there is nothing to tell."""
+        """Seconds until other processes are notified; None if there is nothing to notify of."""
         return max(0.0, self._not_before - time.monotonic()) if self._news else None
 
     def upkeep(self) -> None:

@@ -1,12 +1,12 @@
 """Documents in SQLite: two tables, one of them for kinds with many small documents (see schema.py)."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import cast
 
 import apsw
 import msgspec
 
 from turnkeeper.store.engine import Key, below
+from turnkeeper.store.engines.sqlite.rows import rows
 
 # Keys and values are read as bytes, and a NULL value as empty bytes: one damaged row must not end a read of many rows.
 _KEY, _VALUE = "CAST(found.key AS BLOB)", "CAST(coalesce(found.value, '') AS BLOB)"
@@ -33,11 +33,11 @@ class Documents:
                 written.setdefault(self._table(path), []).append((path, value))
             else:
                 removed.setdefault(self._table(path), []).append((path,))
-        for table, rows in written.items():
+        for table, added in written.items():
             connection.executemany(
                 f"INSERT INTO {table} (key, value) VALUES (?, CAST(? AS TEXT))"
                 " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                rows,
+                added,
             )
         for table, keys in removed.items():
             connection.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
@@ -64,12 +64,12 @@ class Documents:
         wanted = json_array(paths)
         with connection:
             for table in self._tables(paths):
-                rows = connection.execute(
+                matches = connection.execute(
                     f"SELECT wanted.key, {_VALUE} FROM json_each(?) AS wanted"
                     f" CROSS JOIN {table} AS found ON found.key = wanted.value",
                     (wanted,),
                 )
-                for number, value in cast("Iterable[tuple[int, bytes]]", rows):
+                for number, value in rows(tuple[int, bytes], matches):
                     found[number] = value
         return found
 
@@ -86,12 +86,12 @@ class Documents:
         """Documents below a prefix, strictly between two bounds; all of them if the limit is negative."""
         tables = sorted(self._tables([prefix]))
         source = tables[0] if len(tables) == 1 else "(SELECT * FROM document UNION ALL SELECT * FROM small_document)"
-        rows = connection.execute(
+        found = connection.execute(
             f"SELECT {_KEY}, {_VALUE} FROM {source} AS found WHERE key > ? AND key < ?"
             f" ORDER BY key {'DESC' if reverse else 'ASC'} LIMIT ?",
             (low, high, limit),
         )
-        return [(_key(key), value) for key, value in cast("list[tuple[bytes, bytes]]", rows.fetchall())]
+        return [(_key(key), value) for key, value in rows(tuple[bytes, bytes], found)]
 
     def gather(self, connection: apsw.Connection, prefixes: Sequence[str]) -> list[list[tuple[Key, bytes]]]:
         """The documents below each prefix, in order, from one snapshot."""
@@ -99,12 +99,12 @@ class Documents:
         wanted = json_array(prefixes)
         with connection:
             for table in self._tables(prefixes):
-                rows = connection.execute(
+                matches = connection.execute(
                     f"SELECT wanted.key, {_KEY}, {_VALUE} FROM json_each(?) AS wanted"
                     f" CROSS JOIN {table} AS found ON {_BELOW}",
                     (wanted,),
                 )
-                for number, key, value in cast("Iterable[tuple[int, bytes, bytes]]", rows):
+                for number, key, value in rows(tuple[int, bytes, bytes], matches):
                     found[number].append((key, value))
         # Sorted here, prefix by prefix: SQLite would sort all rows together, and most prefixes have one row.
         return [[(_key(key), value) for key, value in sorted(group)] for group in found]

@@ -5,11 +5,11 @@ Entries compress well, and old entries are rarely read. Readers that follow a lo
 
 import zlib
 from collections.abc import Sequence
-from typing import cast
 
 import apsw
 
 from turnkeeper.store.engine import check_append
+from turnkeeper.store.engines.sqlite.rows import first_row, rows
 
 ENTRIES_PER_PACK = 128
 UNPACKED_MIN = 64
@@ -26,13 +26,13 @@ class LogHead:
 
     def __init__(self, connection: apsw.Connection, name: str, last: bytes | None = None) -> None:
         found = connection.execute("SELECT id, CAST(coalesce(fence, 0) AS INTEGER) FROM log WHERE name = ?", (name,))
-        self.id, self.fence = cast("tuple[int, int]", found.fetchone() or (0, 0))
+        self.id, self.fence = first_row(tuple[int, int], found) or (0, 0)
         # The last entry is compared in SQL, so that it is not read into memory.
         end = connection.execute(
             "SELECT id, body = CAST(? AS TEXT) FROM entry WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT 1",
             (last, *_behind(self.id, 0)),
         )
-        last_id, is_last = cast("tuple[int | None, int | None]", end.fetchone() or (None, None))
+        last_id, is_last = first_row(tuple[int | None, int | None], end) or (None, None)
         self.length = _seq(last_id)
         self.is_as_expected = last is None or bool(is_last)
 
@@ -49,8 +49,8 @@ def append(
         log = connection.last_insert_rowid()
     if fence is not None and fence != head.fence:
         connection.execute("UPDATE log SET fence = ? WHERE id = ?", (fence, log))
-    rows = [(_id(log, seq), body) for seq, body in enumerate(entries, after + 1)]
-    connection.executemany("INSERT INTO entry (id, body) VALUES (?, CAST(? AS TEXT))", rows)
+    added = [(_id(log, seq), body) for seq, body in enumerate(entries, after + 1)]
+    connection.executemany("INSERT INTO entry (id, body) VALUES (?, CAST(? AS TEXT))", added)
     first = after + len(entries) - ENTRIES_PER_PACK - UNPACKED_MIN + 1
     return first > 0 and connection.execute("SELECT 1 FROM entry WHERE id = ?", (_id(log, first),)).get is not None
 
@@ -101,7 +101,7 @@ def read_end(connection: apsw.Connection, name: str, after: int, limit: int) -> 
         " WHERE log.name = ? ORDER BY entry.id LIMIT ?",
         (min(after, _SEQ_MAX), name, limit),
     )
-    return cast("list[tuple[int, bytes]]", found.fetchall())
+    return list(rows(tuple[int, bytes], found))
 
 
 def length(connection: apsw.Connection, name: str) -> int:
@@ -121,13 +121,13 @@ def fence(connection: apsw.Connection, name: str) -> int:
 
 def logs(connection: apsw.Connection, after: str, limit: int) -> list[str]:
     """Names of logs with entries, in order, after the name ``after``."""
-    rows = connection.execute(
+    found = connection.execute(
         "SELECT CAST(name AS BLOB) FROM log WHERE name > ?"
         " AND EXISTS (SELECT 1 FROM entry WHERE id BETWEEN log.id << 32 AND log.id << 32 | 4294967295)"
         " ORDER BY name LIMIT ?",
         (after, limit),
     )
-    return [name.decode("utf-8", "replace") for (name,) in cast("list[tuple[bytes]]", rows.fetchall())]
+    return [name.decode("utf-8", "replace") for (name,) in rows(tuple[bytes], found)]
 
 
 def _unpacked(connection: apsw.Connection, log: int, after: int, limit: int) -> list[bytes]:
@@ -136,7 +136,7 @@ def _unpacked(connection: apsw.Connection, log: int, after: int, limit: int) -> 
         "SELECT id, CAST(coalesce(bodies, '') AS BLOB) FROM packed WHERE id > ? AND id <= ? ORDER BY id",
         _behind(log, after),
     )
-    for last, packed in cast("list[tuple[int, bytes]]", packs):
+    for last, packed in rows(tuple[int, bytes], packs):
         bodies = _bodies(connection, last, packed)
         # Only the first pack may begin before the first wanted entry.
         found.extend(bodies[max(0, after + len(found) + len(bodies) - _seq(last)) :])
@@ -173,7 +173,7 @@ def _plain(connection: apsw.Connection, log: int, after: int, limit: int) -> lis
         "SELECT id, CAST(coalesce(body, '') AS BLOB) FROM entry WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
         (*_behind(log, after), limit),
     )
-    return cast("list[tuple[int, bytes]]", found.fetchall())
+    return list(rows(tuple[int, bytes], found))
 
 
 def _id(log: int, seq: int) -> int:

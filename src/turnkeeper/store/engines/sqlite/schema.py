@@ -4,13 +4,14 @@ Bodies and values are bytes to the engine but stored as TEXT, so that a person w
 written with ``CAST(? AS TEXT)`` and read with ``CAST(... AS BLOB)``, which changes no byte.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import apsw
 
 from turnkeeper.store.engines.sqlite.migrations import STEPS
+from turnkeeper.store.engines.sqlite.rows import rows
 
 APPLICATION_ID = 0x544B6570
 """``TKep`` in the header of the file marks a Turnkeeper store."""
@@ -96,9 +97,7 @@ def schema_of(connection: apsw.Connection) -> int:
 
 def small_kinds(connection: apsw.Connection) -> frozenset[str]:
     """The kinds of documents in the table ``small_document``."""
-    return frozenset(
-        name for (name,) in cast("Iterable[tuple[str]]", connection.execute("SELECT name FROM small_kind"))
-    )
+    return frozenset(name for (name,) in rows(tuple[str], connection.execute("SELECT name FROM small_kind")))
 
 
 def migrate(connection: apsw.Connection, layout: Layout, crash: Callable[[str], None]) -> None:
@@ -142,7 +141,7 @@ def _bring_up(connection: apsw.Connection, schema: int, layout: Layout) -> None:
 def _drop_views(connection: apsw.Connection) -> None:
     """Drop the views, which refer to tables that a step replaces; they are created again at the end."""
     views = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall()
-    for (name,) in cast("list[tuple[str]]", views):
+    for (name,) in rows(tuple[str], views):
         connection.execute(f'DROP VIEW "{name}"')
 
 

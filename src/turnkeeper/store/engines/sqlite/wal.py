@@ -112,7 +112,7 @@ def kept(path: Path) -> Iterator[str]:
 
 
 def companion(path: Path, ending: str = "-wal") -> Path:
-    """A file that SQLite keeps beside a store, such as its write-ahead log. If the store is a link, it is elsewhere."""
+    """A companion file of a store, such as its write-ahead log. It is in another directory if the store is a link."""
     return Path(os.path.realpath(path) + ending)
 
 

@@ -6,12 +6,12 @@ index.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
 
 import apsw
 
 from turnkeeper.store.engine import below
 from turnkeeper.store.engines.sqlite.documents import json_array
+from turnkeeper.store.engines.sqlite.rows import rows
 from turnkeeper.store.engines.words import words
 
 QUEUE_MIN = 64
@@ -39,12 +39,12 @@ def enqueue_removal(connection: apsw.Connection, paths: Sequence[str]) -> None:
         " AND key < iif(wanted.value = '', char(1114111), wanted.value || '0'))",
         {"paths": json_array(paths)},
     )
-    indexed = sorted({path for (path,) in cast("list[tuple[str]]", found)})
+    indexed = sorted({path for (path,) in rows(tuple[str], found)})
     removed = set(paths)
     queued = connection.execute("SELECT id, CAST(coalesce(key, '') AS BLOB) FROM word_queue").fetchall()
     superseded = [
         (number,)
-        for number, key in cast("list[tuple[int, bytes]]", queued)
+        for number, key in rows(tuple[int, bytes], queued)
         if not removed.isdisjoint(_at_or_above(_text(key).removesuffix(_SUBTREE_MARK)))
     ]
     connection.executemany("DELETE FROM word_queue WHERE id = ?", superseded)
@@ -53,12 +53,12 @@ def enqueue_removal(connection: apsw.Connection, paths: Sequence[str]) -> None:
 
 def work_off(connection: apsw.Connection) -> int:
     """Process some of the oldest changes; returns ``waiting``. In a transaction."""
-    rows = connection.execute(
+    changes = connection.execute(
         f"SELECT id, {_KEY_AND_TEXT} FROM word_queue ORDER BY id LIMIT ?", (CHANGES_PER_PIECE,)
     ).fetchall()
     texts: dict[str, str | None] = {}
     last = 0
-    for number, path, text in cast("list[tuple[int, bytes, bytes | None]]", rows):
+    for number, path, text in rows(tuple[int, bytes, bytes | None], changes):
         key = _text(path)
         if key.endswith(_SUBTREE_MARK):
             # Texts that were queued before a removal are indexed before it.
@@ -102,12 +102,12 @@ def search(connection: apsw.Connection, wanted: Sequence[str], prefix: str, limi
             if _has(text, wanted):
                 found.append(path)
         # CROSS JOIN makes the word index the outer loop, which gives the newest first and stops at the limit.
-        rows = connection.execute(
+        matches = connection.execute(
             "SELECT CAST(text.key AS BLOB) FROM word CROSS JOIN text ON text.id = word.rowid"
             " WHERE word MATCH ? AND text.key > ? AND text.key < ? ORDER BY word.rowid DESC",
             (" ".join(f'"{word}"*' for word in wanted), low, high),
         )
-        for (key,) in cast("Iterable[tuple[bytes]]", rows):
+        for (key,) in rows(tuple[bytes], matches):
             if len(found) >= limit:
                 break
             path = _text(key)
@@ -117,17 +117,17 @@ def search(connection: apsw.Connection, wanted: Sequence[str], prefix: str, limi
 
 
 class _Queue:
-    """What is queued between two paths, newest first, and the indexed texts there that it replaces."""
+    """The queued texts between two paths, newest first, and the indexed texts that they replace."""
 
     def __init__(self, connection: apsw.Connection, low: str, high: str) -> None:
         # A removal counts wherever it is, because it may be of a path above.
-        rows = connection.execute(
+        found = connection.execute(
             f"SELECT {_KEY_AND_TEXT} FROM word_queue WHERE (key > ? AND key < ?) OR key GLOB '*/' ORDER BY id DESC",
             (low, high),
         ).fetchall()
         self._rows = [
             (_text(key), _text(text) if text is not None else None)
-            for key, text in cast("list[tuple[bytes, bytes | None]]", rows)
+            for key, text in rows(tuple[bytes, bytes | None], found)
         ]
         self._keys: set[str] = set()
 
@@ -165,7 +165,7 @@ def _index(connection: apsw.Connection, texts: Mapping[str, str | None]) -> None
     """Index texts under new ids, so that the highest id is the newest text."""
     run, many = connection.execute, connection.executemany
     old = run("SELECT id FROM text WHERE key IN (SELECT value FROM json_each(?))", (json_array(list(texts)),))
-    _remove(connection, cast("list[tuple[int]]", old.fetchall()))
+    _remove(connection, list(rows(tuple[int, ...], old)))
     first = (run("SELECT max(id) FROM text").get or 0) + 1
     new = list(enumerate([(path, text) for path, text in texts.items() if text is not None], first))
     many("INSERT INTO text (id, key) VALUES (?, ?)", [(number, path) for number, (path, _) in new])
@@ -181,10 +181,10 @@ def _remove_subtree(connection: apsw.Connection, path: str) -> bool:
     found = connection.execute(
         "SELECT id FROM text WHERE key = ? OR (key > ? AND key < ?) LIMIT ?", (path, *below(path), CHANGES_PER_PIECE)
     ).fetchall()
-    _remove(connection, cast("list[tuple[int]]", found))
+    _remove(connection, list(rows(tuple[int, ...], found)))
     return len(found) < CHANGES_PER_PIECE
 
 
-def _remove(connection: apsw.Connection, numbers: Sequence[tuple[int]]) -> None:
+def _remove(connection: apsw.Connection, numbers: Sequence[tuple[int, ...]]) -> None:
     connection.executemany("DELETE FROM word WHERE rowid = ?", numbers)
     connection.executemany("DELETE FROM text WHERE id = ?", numbers)

@@ -1,4 +1,4 @@
-"""What the writer of a SQLite store does with its jobs: one transaction for a group of them, tidying in between."""
+"""The writer's side of a SQLite store: one transaction for a group of jobs, upkeep in between."""
 
 from collections.abc import Sequence
 
@@ -70,7 +70,7 @@ class WriteConnection:
         self._documents.write(connection, [(key, None) for key in empty])
 
     def failure(self, error: Exception) -> Exception:
-        """What callers are told of an error."""
+        """The exception that callers get for an error."""
         return self._file.unavailable(error) if isinstance(error, apsw.Error) else error
 
     def concerns_all(self, error: Exception) -> bool:

@@ -6,31 +6,30 @@ JSON is refused only if a required field is missing or of a wrong type.
 
 import math
 import re
-from typing import TypeVar, cast
+from typing import TypeGuard, TypeVar
 
 import msgspec
 
 from turnkeeper.core.extra import unknown
 from turnkeeper.interop.raw import RawObject, Unreadable, plain
-from turnkeeper.model.message import BaseMessage
-from turnkeeper.model.parts.base import BasePart
-from turnkeeper.model.session import Session
+from turnkeeper.interop.shapes import as_object
+from turnkeeper.model.value import Value
 
 INTERNAL = frozenset({"seq", "nth", "origin", "$extra"})
 """Fields that are neither imported nor exported."""
 
 T = TypeVar("T")
+V = TypeVar("V", bound=Value)
 
 _ERROR = re.compile(r"(?P<reason>.*) - at `(?P<path>\$.*)`", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
-def fit(raw: RawObject, kind: object) -> Session | BaseMessage | BasePart:
+def converted(raw: RawObject, kind: type[V]) -> V:
     """The value, with the fields that do not fit in its ``$extra``. Raises Unreadable."""
     try:
-        # msgspec accepts unions, which mypy cannot express as a type argument.
-        value = cast("Session | BaseMessage | BasePart", trimmed(public(raw), kind))
-        overlay = unknown(raw, public(cast(RawObject, plain(value))))
+        value = trimmed(public(raw), kind)
+        overlay = unknown(raw, public(as_object(plain(value))))
     except RecursionError as error:
         raise Unreadable("is nested too deeply") from error
     return value if overlay is None else value.but(extra=overlay)
@@ -41,11 +40,11 @@ def public(json: RawObject) -> RawObject:
     return {key: item for key, item in json.items() if key not in INTERNAL}
 
 
-def trimmed(raw: object, kind: object) -> object:
+def trimmed(raw: object, kind: type[T]) -> T:
     """Convert JSON, leaving out optional fields of a wrong type. Raises Unreadable."""
     while True:
         try:
-            return msgspec.convert(raw, cast("type[object]", kind))
+            return msgspec.convert(raw, kind)
         except msgspec.ValidationError as error:
             found = _ERROR.fullmatch(str(error))
             steps = _steps(found["path"]) if found else []
@@ -67,12 +66,12 @@ def _without(json: object, steps: list[str | int]) -> object:
         if rest and not is_list_item:
             return {**json, step: _without(inner, rest)}
         if not rest and _is_fraction(inner):
-            return {**json, step: math.trunc(cast(float, inner))}
+            return {**json, step: math.trunc(inner)}
         # Leaving out one item of a list would change the indexes of the others, so the list is left out.
         return {key: item for key, item in json.items() if key != step}
     assert isinstance(json, list), "the path was made for this value"
     return [_without(item, rest) if index == step else item for index, item in enumerate(json)]
 
 
-def _is_fraction(value: object) -> bool:
+def _is_fraction(value: object) -> TypeGuard[float]:
     return isinstance(value, float) and math.isfinite(value)

@@ -6,7 +6,7 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolError, may_follow
 from turnkeeper.store.fanout import is_growing
 
 
-def is_message_later(before: Message, after: Message) -> bool:
+def is_newer_message(before: Message, after: Message) -> bool:
     """Whether ``after`` is the ended turn of ``before``, or the prompt of ``before`` with a summary or model."""
     match before, after:
         case AssistantMessage(), AssistantMessage():
@@ -43,7 +43,7 @@ def _has_grown(before: AssistantMessage, after: AssistantMessage) -> bool:
     return is_same and before != after and has_its_calls and all(old <= new for old, new in pairs)
 
 
-def is_part_later(before: Part, after: Part) -> bool:
+def is_newer_part(before: Part, after: Part) -> bool:
     """Whether ``after`` is the finished text of ``before``, or a later state of its call, or its pruned output."""
     match before, after:
         case (TextPart(), TextPart()) | (ReasoningPart(), ReasoningPart()):

@@ -1,10 +1,10 @@
-"""Store an imported session: new data is recorded, equal data skipped, and of different data the stored is kept."""
+"""Merge an imported session into the store: new data is recorded, equal data skipped; on conflict ours is kept."""
 
 from turnkeeper.core.view import SessionView
-from turnkeeper.interop.aside import aside
 from turnkeeper.interop.compare import Comparison
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
 from turnkeeper.interop.report import TAKEN, Finding, Tally
+from turnkeeper.interop.separate import separate_session
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.refusal import Conflict, NotFound
@@ -13,10 +13,10 @@ from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 
 
-async def land(store: Store, incoming: Incoming, tally: Tally, *, dry: bool = False) -> None:
+async def merge_into_store(store: Store, incoming: Incoming, tally: Tally, *, dry: bool = False) -> None:
     """Add the new data of an incoming session to the store, in one transaction, and count the result.
 
-    ``dry`` only counts.
+    With ``dry`` nothing is written.
     """
     try:
         await store.queries.state(incoming.session.id)
@@ -46,10 +46,10 @@ async def _merge(store: Store, incoming: Incoming, tally: Tally, *, dry: bool) -
     for _ in range(ATTEMPTS_MAX):
         comparison = await _compared(store, incoming)
         if incoming.follows and comparison.is_continued and comparison.missing():
-            other = aside(incoming)
+            other = separate_session(incoming)
             reason = f"it was continued here; what is new in the source is in session {other.session.id}"
             tally.skipped.append(Finding(reason=reason, session_id=incoming.session.id))
-            await land(store, other, tally, dry=dry)
+            await merge_into_store(store, other, tally, dry=dry)
             return
         messages = await _free(store, comparison.missing())
         seq, events = comparison.view.seq, comparison.events(messages)

@@ -1,4 +1,4 @@
-"""A session of its own for what a source adds to a session that was continued here."""
+"""A separate session for the additions of a source to a session that was continued here."""
 
 from dataclasses import replace
 from hashlib import sha256
@@ -12,8 +12,8 @@ from turnkeeper.interop.raw import derived_id, derived_session_id
 from turnkeeper.model.session import Origin
 
 
-def aside(incoming: Incoming) -> Incoming:
-    """The history of the source under other ids, which depend only on those of the source."""
+def separate_session(incoming: Incoming) -> Incoming:
+    """The history of the source under new ids, which are derived from those of the source."""
     session = incoming.session
     new = derived_session_id(session.id, "aside")
     copied = [_copy(one, new) for one in incoming.messages]
