@@ -132,3 +132,20 @@ def test_a_dialog_takes_what_is_typed_after_its_key(tab: Tab, served: Served, pr
         " return document.activeElement.type; })()"
     )
     assert has_focus == "search"
+
+
+def test_an_answer_that_is_cut_off_or_empty_says_so(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[length]]")
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("cut off: the answer reached the model's output limit")
+    ask(served, made, "[[reason Wind.]]")
+    ask(served, made, "[[empty]]")
+    tab.until(
+        "document.querySelectorAll('.message-assistant').length === 5"
+    )  # An empty answer is asked for again, twice.
+    marks = (
+        "[...document.querySelectorAll('.message-assistant')].map(one => one.querySelector('.mark')?.innerText ?? '')"
+    )
+    empty = "■ the model's answer is empty"
+    assert tab.run(marks) == ["■ cut off: the answer reached the model's output limit", "", empty, empty, empty]
