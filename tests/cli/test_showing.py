@@ -503,3 +503,8 @@ async def test_a_display_is_closed_also_if_the_work_fails(tmp_path: Path) -> Non
         with pytest.raises(ExceptionGroup):
             await Live(as_json=False, thinking=False, auto=True, display=display).run(tk, session.id, fails)
     assert display.is_closed
+
+
+def test_a_transcript_says_that_an_answer_was_cut_off() -> None:
+    shown = transcript(Screen(width=100), [MessageWithParts(info=TURN.but(finish="length"), parts=())])
+    assert shown.splitlines()[-1] == "  ✗ the answer is cut off: it reached the model's output limit"

@@ -139,6 +139,15 @@ def test_the_outline_says_that_a_prompt_is_longer() -> None:
     assert made.prompt == "tide " * 15 + "tide…"
 
 
+def test_an_answer_that_is_cut_off_says_so() -> None:
+    said = {"type": "text", "text": "The wind tur"}
+    made = [
+        article({"info": {"role": "assistant", "finish": one}, "parts": [said]}, "message-1")
+        for one in ("length", "stop")
+    ]
+    assert ["Cut off" in one.html for one in made if one is not None] == [True, False]
+
+
 def test_what_a_terminal_obeys_is_not_seen() -> None:
     assert seen("a\x1b]0;title\x07b\x1b[31mred\x1b[0m\x00\u202ec") == "abred\ufffd\ufffdc"
 

@@ -19,6 +19,7 @@ from turnkeeper.model.parts import StepStartPart, TextPart
 from turnkeeper.model.parts.tool import RunningTime, ToolRunning
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
+from turnkeeper.model.session import Summary
 from turnkeeper.model.status import BUSY
 from turnkeeper.run.turn_snapshots import TurnSnapshots
 from turnkeeper.testing.builders import a_call, a_text, a_user, an_assistant, completed
@@ -111,6 +112,17 @@ async def test_the_summary_and_the_diffs_say_what_was_set_aside(stage: Stage) ->
     ]
     await stage.tk.unrevert(SESSION)
     assert [one.file for one in await stage.tk.diffs(SESSION)] == ["doomed", "kept", "second", "sub/made"]
+
+
+async def test_nothing_is_said_to_be_undone_if_what_was_set_aside_touched_no_file(stage: Stage) -> None:
+    first, *_ = await record_turn(stage, SESSION, work)
+    await stage.tk.revert(SESSION, first)
+    whole = (await stage.tk.unrevert(SESSION)).session.summary  # Now it is recorded.
+    (user,) = await record_turn(stage, SESSION)  # No step of it has a snapshot, as when the model calls no tool.
+    done = await stage.tk.revert(SESSION, user)
+    assert (done.session.summary, await stage.tk.diffs(SESSION)) == (Summary(additions=0, deletions=0, files=0), ())
+    again = await stage.tk.unrevert(SESSION)
+    assert (again.session.summary, whole and whole.files) == (whole, 3)
 
 
 async def test_a_dry_run_says_what_would_happen_and_does_nothing(stage: Stage) -> None:

@@ -95,6 +95,32 @@ def test_the_list_says_in_words_what_a_session_asks_for(tab: Tab, served: Served
     post(f"{served.url}/session/{made}/abort").raise_for_status()
 
 
+def test_on_a_phone_a_long_title_leaves_what_a_session_asks_for(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project, "Sluices of the harbour " * 9)
+    body = {"parts": [{"type": "text", "text": "[[bash make deploy]] [[text Deployed.]]"}]}
+    post(f"{served.url}/session/{made}/prompt_async", json=body).raise_for_status()
+    tab.resize(390, 800, is_phone=True)
+    tab.go(served.url)
+    note = f'.group-wait a[href="/s/{made}"] .row-note'
+    tab.until(f"document.querySelector('{note}')?.innerText === 'bash: make deploy'")
+    assert tab.run(
+        "(note => note.getBoundingClientRect().bottom <= note.closest('.row-title').getBoundingClientRect().bottom)"
+        f"(document.querySelector('{note}'))"
+    )
+    post(f"{served.url}/session/{made}/abort").raise_for_status()
+
+
+def test_a_request_that_failed_is_not_said_to_have_missed_the_cache(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[text Calm.]]")
+    ask(served, made, "[[401 9]]")
+    tab.go(f"{served.url}/s/{made}")
+    tab.click("[role=tab]", "Context")
+    tab.until("document.querySelectorAll('.requests tbody').length === 2")
+    tab.until("document.querySelector('.requests tbody').innerText.includes('100%')")
+    tab.lacks("reported no cache reads")
+
+
 def test_what_the_model_sees_stands_next_to_what_the_log_holds(tab: Tab, served: Served, project: Path) -> None:
     (project / "long.txt").write_text("".join(f"pier {nth}: a gust of 41 knots\n" for nth in range(9000)), "utf-8")
     made = session(served, project)
@@ -132,3 +158,20 @@ def test_a_dialog_takes_what_is_typed_after_its_key(tab: Tab, served: Served, pr
         " return document.activeElement.type; })()"
     )
     assert has_focus == "search"
+
+
+def test_an_answer_that_is_cut_off_or_empty_says_so(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[length]]")
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("cut off: the answer reached the model's output limit")
+    ask(served, made, "[[reason Wind.]]")
+    ask(served, made, "[[empty]]")
+    tab.until(
+        "document.querySelectorAll('.message-assistant').length === 5"
+    )  # An empty answer is asked for again, twice.
+    marks = (
+        "[...document.querySelectorAll('.message-assistant')].map(one => one.querySelector('.mark')?.innerText ?? '')"
+    )
+    empty = "■ the model's answer is empty"
+    assert tab.run(marks) == ["■ cut off: the answer reached the model's output limit", "", empty, empty, empty]

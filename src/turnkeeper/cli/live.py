@@ -16,7 +16,7 @@ from turnkeeper.cli.feed import Display, Feed, Lack
 from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.options import local_store
 from turnkeeper.cli.permission_prompt import Alone, NoTerminal, Questioner, TerminalPrompt
-from turnkeeper.cli.plain import Plain, failure_text
+from turnkeeper.cli.plain import CUT_OFF, Plain, failure_text
 from turnkeeper.cli.remote_requests import RemoteRequests
 from turnkeeper.cli.screen import Screen, money, one_line, plural
 from turnkeeper.cli.stopping import at_signals
@@ -47,7 +47,7 @@ INSIST_S, INSIST_MAX_S = 0.1, 1.0
 """Seconds between repeated stop requests to a server, at first and at most."""
 TICK_S: Final = 0.08
 LACKS: Final[Mapping[Lack, str]] = {
-    "cut off": "the answer is cut off: it reached the model's output limit; ask for the rest, or for a shorter answer",
+    "cut off": f"{CUT_OFF}; ask for the rest, or for a shorter answer",
     "empty": "the model gave an empty answer; ask again, or choose another model with -m",
 }
 """The messages about defects of an answer whose turn did not fail."""

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from typing import Final
 
 from turnkeeper.cli.feed import Display
 from turnkeeper.cli.part_lines import call_lines, file_line, source_lines
@@ -68,6 +69,16 @@ class Plain(Display):
 def retried(part: RetryPart) -> str:
     """A line for a failed attempt that is repeated."""
     return f"↻ attempt {part.attempt} failed: {one_line(part.error.data.message)}; trying again"
+
+
+CUT_OFF: Final = "the answer is cut off: it reached the model's output limit"
+
+
+def ending_text(message: AssistantMessage) -> str:
+    """What is wrong with the end of a stored answer, in one line; empty if nothing is."""
+    if message.error is not None:
+        return failure_text(message.error)
+    return CUT_OFF if message.finish == "length" else ""
 
 
 def failure_text(failure: Failure) -> str:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from turnkeeper.cli.part_lines import arguments, given_title, source_lines, took
+from turnkeeper.cli.plain import ending_text
 from turnkeeper.cli.request_lines import permission_wait, question_wait
 from turnkeeper.cli.screen import Screen, harmless, one_line, plural
 from turnkeeper.core.lowering import partial_output
@@ -71,8 +72,8 @@ def _message(screen: Screen, message: MessageWithParts, waiting: Waiting, undone
         yield from _prose(screen, update.text, "dim")
     for part, count in _counted(message.parts):
         yield from _foreign(screen, part, count) if isinstance(part, ForeignPart) else _part(screen, part, waiting)
-    if isinstance(info, AssistantMessage) and info.error is not None:
-        yield f"{INDENT}{screen.paint(f'✗ {one_line(_failure(info.error))}', 'red')}"
+    if isinstance(info, AssistantMessage) and (problem := _problem(info)):
+        yield f"{INDENT}{screen.paint(f'✗ {problem}', 'red')}"
 
 
 def _head(screen: Screen, message: Message) -> str:
@@ -193,6 +194,10 @@ def _prose(screen: Screen, text: str, *styles: str) -> Iterator[str]:
 
 def _mark(screen: Screen, mark: str, text: str) -> str:
     return f"{INDENT}{screen.paint(f'{mark} {one_line(text)}', 'dim')}"
+
+
+def _problem(message: AssistantMessage) -> str:
+    return ending_text(message) if message.error is None else one_line(_failure(message.error))
 
 
 def _failure(failure: Failure) -> str:

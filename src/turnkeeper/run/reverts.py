@@ -216,7 +216,17 @@ class Reverts(msgspec.Struct, frozen=True):
             diffs = await restoring.diff_now(revert.snapshot, [one.file for one in restore.files])
             revert = described(revert, diffs)
         staged = RevertStaged(revert=revert.but(conflicts=conflicts_of(restore, left)))
-        return [staged, *await _summary(restoring, set_aside(entries, point))]
+        aside = set_aside(entries, point)
+        return [staged, *(await _summary(restoring, aside) or await self._nothing_aside(session_id, aside))]
+
+    async def _nothing_aside(self, session_id: str, aside: list[HistoryItem]) -> list[Event]:
+        """A summary without files, if no step that was set aside has a snapshot; only if a redo can tell it again."""
+        if (
+            first_and_last_tree(aside) is not None
+            or (await self.store.journal.view(session_id)).session.summary is None
+        ):
+            return []
+        return [] if first_and_last_tree(await self._entries_from(session_id, None)) is None else [summary_of(())]
 
     async def _restoring(self, session: Session, root: str | None = None) -> FileRestoring | None:
         """The files of a session's project, or of the one that a restore began in. Raises Conflict if it is away."""

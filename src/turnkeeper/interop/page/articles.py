@@ -39,6 +39,8 @@ def article(json: ReadOnlyObject, key: str) -> Article | None:
     body = "".join(filter(None, (_part(part, role) for part in parts)))
     if isinstance(info.get("error"), dict):
         body += f'<p class="error">{inline(_failure(info["error"]))}</p>'
+    elif info.get("finish") == "length":
+        body += '<p class="error">Cut off: the answer reached the model\'s output limit.</p>'
     if role not in ("user", "assistant") or not body:
         return None
     who = "You" if role == "user" else "Assistant"

@@ -7,6 +7,8 @@ import { Copy, File, Ticking } from "./pieces.js";
 import { calm, count, duration, moment, money, plural, spelt, time } from "./format.js";
 
 const LONG_CHARS = 12_000;
+/** The parts of an answer that a reader sees. */
+const SEEN = ["text", "reasoning", "tool", "file"];
 
 /** The name of a message for those who do not see it. */
 export function spoken({ info, parts }) {
@@ -87,7 +89,7 @@ function Answer({ info, parts, held, seq, isLast, asked, tools }) {
       </span>
     </header>
     ${parts.map((part) => html`<${Part} part=${part} held=${held?.[part.id]} isOpen=${isOpen} isAsked=${asked.includes(part.callID)} tools=${tools} key=${part.id} />`)}
-    ${info.error && html`<${Failure} error=${info.error} />`}`;
+    ${info.error ? html`<${Failure} error=${info.error} />` : !isOpen && html`<${Lack} info=${info} parts=${parts} />`}`;
 }
 
 const Part = memo(function Part({ part, held, isOpen, isAsked, tools }) {
@@ -116,6 +118,13 @@ function Failure({ error }) {
   const words = error.data?.message || error.name;
   if (error.name === "MessageAbortedError") return html`<p class="mark mark-warn"><span aria-hidden="true">■</span> ${spelt(words)}</p>`;
   return html`<p class="mark mark-bad"><span aria-hidden="true">×</span> ${spelt(words)}</p>`;
+}
+
+/** What an answer without a failure lacks. */
+function Lack({ info, parts }) {
+  const isSaid = info.structured !== undefined || parts.some((part) => SEEN.includes(part.type) && part.text?.trim() !== "");
+  const words = info.finish === "length" ? "cut off: the answer reached the model's output limit" : info.finish && !isSaid && info.summary !== true ? "the model's answer is empty" : "";
+  return words ? html`<p class="mark mark-warn"><span aria-hidden="true">■</span> ${words}</p>` : null;
 }
 
 function News({ info }) {

@@ -142,9 +142,9 @@ function cached(tokens) {
   return sent ? `${Math.round((tokens.cache.read / sent) * 100)}%` : "";
 }
 
-/** What is to be said of a request that could be reused and of which nothing was read from the cache. */
+/** What is to be said of a request that could be reused and of which nothing was read from the cache. One that failed has no figures. */
 function unread(request, tokens) {
-  return request.percent > 0 && tokens?.cache.read === 0 ? "the provider reported no cache reads: it does not report them, or its cache had expired" : "";
+  return request.percent > 0 && cached(tokens) && tokens.cache.read === 0 ? "the provider reported no cache reads: it does not report them, or its cache had expired" : "";
 }
 
 export function Cost({ session, at, version, show }) {

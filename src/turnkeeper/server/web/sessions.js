@@ -144,7 +144,7 @@ function Row({ session, isWaiting, parent, note }) {
   const total = session.totalCost ?? session.cost;
   return html`<a class=${`row row-${kind}`} href=${`/s/${session.id}`}>
     <span class="dot" aria-hidden="true"></span>
-    <span class="row-title">${session.parentID ? html`<span class="tag">child</span> ` : session.originID ? html`<span class="tag">fork${session.originSeq ? ` at ${session.originSeq}` : ""}</span> ` : ""}${titled(session)}
+    <span class="row-title"><span class="row-words">${session.parentID ? html`<span class="tag">child</span> ` : session.originID ? html`<span class="tag">fork${session.originSeq ? ` at ${session.originSeq}` : ""}</span> ` : ""}${titled(session)}</span>
       ${parent && html`<span class="row-note">of ${titled(parent)}</span>`}${said && html`<span class="row-note">${spelt(said).slice(0, 160)}</span>`}</span>
     <span class="row-figures">${word && html`<span class="row-status">${word}</span>`}
       ${summary?.files ? html`<span class="row-files">${session.isUndone ? "undone: " : ""}${plural(summary.files, "file")} <span class="plus">+${summary.additions}</span> <span class="minus">−${summary.deletions}</span></span>` : ""}

@@ -5,11 +5,13 @@ from cli_store import history
 
 from turnkeeper.cli.chat.tui import entries
 from turnkeeper.cli.chat.tui.entries import Transcript
+from turnkeeper.cli.plain import CUT_OFF
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolRunning
+from turnkeeper.testing.builders import a_text, a_user, an_assistant
 
 SESSION = "ses_1"
 
@@ -112,6 +114,14 @@ def test_a_stored_history_and_a_live_part_are_one_entry() -> None:
         for part in one.parts if isinstance(one.info, AssistantMessage) else ():
             shown.settled(part)
     assert list(shown.entries) == before
+
+
+def test_a_stored_answer_that_was_cut_off_says_so() -> None:
+    user = a_user(SESSION, "msg_1")
+    answer = an_assistant(SESSION, "msg_2", user.id, finish="length")
+    shown = Transcript()
+    shown.replace([MessageWithParts(info=answer, parts=(a_text(answer, "prt_1", "The wind tur"),))])
+    assert list(shown.entries.values())[-1].text == f"✗ {CUT_OFF}"
 
 
 def test_older_messages_come_first_and_once() -> None:

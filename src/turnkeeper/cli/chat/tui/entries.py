@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 from turnkeeper.cli.feed import Display, is_settled
 from turnkeeper.cli.part_lines import file_line, source_lines
 from turnkeeper.cli.partial_text import PartialPart
-from turnkeeper.cli.plain import failure_text, retried
+from turnkeeper.cli.plain import ending_text, retried
 from turnkeeper.cli.screen import harmless, one_line
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -206,8 +206,8 @@ class Transcript(Display):
         self._head(info)
         for part in message.parts:
             self._upsert(part)
-        if info.error is not None:
-            self._put(Entry(f"{info.id}-error", "note", f"✗ {failure_text(info.error)}", message_id=info.id))
+        if problem := ending_text(info):
+            self._put(Entry(f"{info.id}-error", "note", f"✗ {problem}", message_id=info.id))
 
     def _prompt(self, message: MessageWithParts) -> None:
         said = [part.text for part in message.parts if isinstance(part, TextPart) and not part.synthetic]
