@@ -13,6 +13,7 @@ from paced import Paced
 
 from turnkeeper.core.lease import Terms
 from turnkeeper.core.limits import RELEASE_RETRY_S
+from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.status import IDLE
@@ -232,6 +233,23 @@ async def test_a_run_whose_lease_could_not_be_renewed_goes_on_by_the_setting_rec
         await retry(opened, session)
         assert how_turns_ended(await opened.turns(session)) == ends
         assert await opened.is_sound(session)
+
+
+async def test_the_end_of_a_turn_that_an_outage_stopped_does_not_look_like_a_stop_of_the_user(tmp_path: Path) -> None:
+    time, gate, engine = Paced(), Gate(), Cut()
+    script = Scripted().says("Half a ").waits(gate).says("sentence.")
+    async with stage(engine, tmp_path / "place", script, StageOptions(lease=TERMS, pace=time.pace)) as opened:
+        session = await opened.session(metadata={"recovery": "rest"})
+        await opened.say(session, "go")
+        await gate.wait_reached()
+        engine.is_cut = True
+        await stopped_for_want_of_a_heartbeat(opened, time)
+        engine.is_cut = False
+        await retry(opened, session)
+        [(message, _)] = await opened.turns(session)
+        assert message.error == AbortedFailure(
+            data=MessageData(message="the turn was stopped because the store could not be written")
+        )
 
 
 async def test_a_turn_that_an_outage_stopped_before_it_said_anything_is_asked_again(tmp_path: Path) -> None:
