@@ -75,6 +75,11 @@ def test_a_turn_that_is_broken_off_says_whether_it_was_stopped_or_a_bug(error: B
     assert broken_off(error, "turn") == Ending(failure=failure)
 
 
+def test_a_turn_that_an_outage_stopped_says_so() -> None:
+    failure = AbortedFailure(data=MessageData(message="the turn was stopped because the store could not be written"))
+    assert broken_off(KeyboardInterrupt(), "turn", is_cut_off=True) == Ending(failure=failure)
+
+
 def test_a_turn_that_cannot_be_asked_for_says_why() -> None:
     assert refused("no key").failure == UnknownFailure(data=UnknownData(message="no key"))
 

@@ -21,6 +21,7 @@ from turnkeeper.run import fenced_writer
 from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.taking import take_session
+from turnkeeper.store.engine import StaleFence
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.testing.harness import Play, Stage, Told, stage
 from turnkeeper.workspace.owner import this_process
@@ -139,6 +140,19 @@ async def test_a_history_with_held_events_has_what_others_wrote_meanwhile(play: 
         history = await histories.follow(writer)
         assert await is_as_stored(stage, history)
         assert len(history.view.inbox) == 1
+
+
+@ON_DISK_TOO
+async def test_what_a_replaced_owner_holds_is_refused_also_if_it_no_longer_fits(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        writer, _, message = await begun(stage)
+        writer.hold(e.TurnEnded(message=message.but(finish="stop")))
+        store = stage.tk.store
+        successor = FencedWriter(store, writer.session_id, this_process(), writer.fence + 1)
+        await successor.append(e.TurnEnded(message=message.but(finish="length")))
+        for use in (writer.view, writer.flush, writer.release):
+            with pytest.raises(StaleFence):
+                await use()
 
 
 async def test_more_than_is_remembered_is_read_from_the_log(play: Play) -> None:

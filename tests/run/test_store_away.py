@@ -9,15 +9,18 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import pytest
+from left_behind import DEAD
 from paced import Paced
 
 from turnkeeper.core.lease import Terms
 from turnkeeper.core.limits import RELEASE_RETRY_S
+from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import TextPart
-from turnkeeper.model.status import IDLE
+from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreDamaged, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.store.engines.postgres import PostgresEngine
@@ -234,6 +237,23 @@ async def test_a_run_whose_lease_could_not_be_renewed_goes_on_by_the_setting_rec
         assert await opened.is_sound(session)
 
 
+async def test_the_end_of_a_turn_that_an_outage_stopped_does_not_look_like_a_stop_of_the_user(tmp_path: Path) -> None:
+    time, gate, engine = Paced(), Gate(), Cut()
+    script = Scripted().says("Half a ").waits(gate).says("sentence.")
+    async with stage(engine, tmp_path / "place", script, StageOptions(lease=TERMS, pace=time.pace)) as opened:
+        session = await opened.session(metadata={"recovery": "rest"})
+        await opened.say(session, "go")
+        await gate.wait_reached()
+        engine.is_cut = True
+        await stopped_for_want_of_a_heartbeat(opened, time)
+        engine.is_cut = False
+        await retry(opened, session)
+        [(message, _)] = await opened.turns(session)
+        assert message.error == AbortedFailure(
+            data=MessageData(message="the turn was stopped because the store could not be written")
+        )
+
+
 async def test_a_turn_that_an_outage_stopped_before_it_said_anything_is_asked_again(tmp_path: Path) -> None:
     time, gate, engine = Paced(), Gate(), Cut()
     options = StageOptions(lease=TERMS, pace=time.pace)
@@ -247,6 +267,26 @@ async def test_a_turn_that_an_outage_stopped_before_it_said_anything_is_asked_ag
         engine.is_cut = False
         await retry(opened, session)
         assert await texts(opened, session) == ["Here I am."]
+        assert await opened.is_sound(session)
+
+
+async def test_a_session_that_another_process_had_during_an_outage_is_run_again(tmp_path: Path) -> None:
+    time, gate, engine = Paced(), Gate(), Cut()
+    script = Scripted().says("Half a ").waits(gate).says("sentence.").then().says("Here I am.")
+    async with stage(engine, tmp_path / "place", script, StageOptions(lease=TERMS, pace=time.pace)) as opened:
+        session, store = await opened.session(metadata={"recovery": "continue"}), opened.tk.store
+        await opened.say(session, "go")
+        await gate.wait_reached()
+        engine.is_cut = True
+        await stopped_for_want_of_a_heartbeat(opened, time)
+        engine.is_cut = False
+        # The other one closed the turn, so what the first one could not write about it fits no more; and died.
+        successor = FencedWriter(store, session, DEAD, await store.engine.fence(session) + 1)
+        await successor.status(BUSY)
+        await successor.close_lost_turn(await successor.view())
+        await retry(opened, session)
+        assert await opened.tk.status(session) == IDLE
+        assert (await texts(opened, session))[-1] == "Here I am."
         assert await opened.is_sound(session)
 
 

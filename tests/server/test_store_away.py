@@ -34,6 +34,8 @@ async def test_a_server_outlives_an_outage_of_its_database(tmp_path: Path, optio
                 # Two answers take longer than the tasks beside the requests need to fail as well.
                 assert [await status_of(http), await status_of(http)] == [503, 503]
                 assert process.poll() is None
+                metrics = await http.get("/metrics", timeout=REQUEST_S)
+                assert (metrics.status_code, metrics.text.count("\nturnkeeper_store_answers 0\n")) == (200, 1)
             finally:
                 await asyncio.to_thread(database.start)
             while await status_of(http) != 200:

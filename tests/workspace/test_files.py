@@ -233,6 +233,25 @@ def test_no_race_between_check_and_use_is_won(tmp_path: Path) -> None:
     assert (outside / "f").read_bytes() == b"theirs"
 
 
+def test_processes_with_one_number_write_under_different_names(tmp_path: Path) -> None:
+    """Every container has a process 1, and they may share a directory; so may one that was killed and its successor."""
+    script = (
+        "import os, pathlib, sys\n"
+        "from turnkeeper.workspace import files\n"
+        "with files.replacing(pathlib.Path(sys.argv[1])):\n"
+        "    [name] = os.listdir()\n"
+        "print(name.replace(str(os.getpid()), 'NUMBER'))\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "file")]
+
+    def name() -> str:
+        said = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60).stdout
+        (tmp_path / "file").unlink()
+        return said
+
+    assert name() != name()
+
+
 def test_names_are_spelt_as_they_are_on_the_disk(tmp_path: Path) -> None:
     (tmp_path / "Docs").mkdir()
     (tmp_path / "Docs/.env").touch()

@@ -106,6 +106,8 @@ STOP_ELSEWHERE_S = 20.0
 """Seconds that another process may take to stop a session. Longer than ``STOP_S``."""
 READY_S = 2.0
 """Seconds in which a store must answer for a server to be ready."""
+METRICS_S = 5.0
+"""Seconds in which a store must answer for its metrics to be shown. Who asks for metrics often waits ten."""
 WAKE_POLL_S = 0.1
 """Seconds between two looks of a worker for sessions that it is asked to run."""
 WAKE_LOOK_S = 2.0

@@ -5,7 +5,7 @@
 | has an answer | none, or the failure of the answer | the provider's reason | the mark of the step | a remedy |
 | has a Summary | none | stop | the Summary, the marker | repeated prompts |
 | ran the user's command | none | none | the call | |
-| was stopped | aborted | none | the call of a command | |
+| was stopped, by its user or an outage of the store | aborted | none | the call of a command | |
 | raised an exception | unknown | none | | |
 | was left by a dead process | aborted | none | its open parts, closed | its removal if it has no output |
 | was left with calls that wait for the user | stays open | | its other parts, closed, the bill and the mark | |
@@ -41,6 +41,8 @@ from turnkeeper.model.value import Json, Value
 
 LOST = "the process that ran this turn is gone"
 CUT_OFF = "the process that ran a child session is gone"
+OUTAGE = " because the store could not be written"
+"""Said of a turn that neither its user nor the end of its process stopped."""
 RESUMED = "tool-calls"
 """How the answer of a suspended turn finishes: with calls whose results are owed to the model."""
 
@@ -96,18 +98,21 @@ def stopped_open(
     *,
     files: TurnFiles | None = None,
     part_id: Callable[[], str] | None = None,
+    is_cut_off: bool = False,
 ) -> list[Event]:
     """The events that end a suspended turn whose calls were stopped while they ran again."""
     calls = (_closed(part, now) for part in turn.parts.values())
-    ending = broken_off(error, "turn", *(part for part in calls if part is not None)).but(files=files)
+    closed = [part for part in calls if part is not None]
+    ending = broken_off(error, "turn", *closed, is_cut_off=is_cut_off).but(files=files)
     return close_turn(turn.message, ending, now, spent=turn.message.cost, part_id=part_id)
 
 
-def broken_off(error: BaseException, what: str, *parts: Part) -> Ending:
-    """The ending of a turn that was cancelled or raised an exception."""
+def broken_off(error: BaseException, what: str, *parts: Part, is_cut_off: bool = False) -> Ending:
+    """The ending of a turn that was cancelled or raised an exception. ``is_cut_off``: by an outage of the store."""
     if isinstance(error, Exception):
         return refused(f"{type(error).__name__}: {error}").but(parts=parts)
-    return Ending(failure=AbortedFailure(data=MessageData(message=f"the {what} was stopped")), parts=parts)
+    message = f"the {what} was stopped" + OUTAGE * is_cut_off
+    return Ending(failure=AbortedFailure(data=MessageData(message=message)), parts=parts)
 
 
 def close_turn(

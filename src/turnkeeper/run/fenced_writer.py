@@ -12,7 +12,7 @@ from typing import Final
 
 import anyio
 
-from turnkeeper.core.entry import Recorded
+from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.projector import apply
 from turnkeeper.core.turn_ends import close_lost_turn, leave_turn
 from turnkeeper.core.view import SessionView
@@ -79,11 +79,15 @@ class FencedWriter:
             await self.append(at=at)
 
     async def view(self) -> SessionView:
-        """The session as this process knows it, with what is held."""
+        """The session as this process knows it, with what is held. Raises StaleFence if that no longer fits."""
         journal = self._store.journal
         view = journal.cache.view(self.session_id) or await journal.view(self.session_id)
-        for recorded in self.held_after(view.seq):
-            view = apply(view, recorded).view
+        try:
+            for recorded in self.held_after(view.seq):
+                view = apply(view, recorded).view
+        except Damaged:
+            await journal.require_fence(self.session_id, self.fence)
+            raise
         return view
 
     def held_after(self, seq: int) -> list[Recorded]:

@@ -153,8 +153,8 @@ class OpenTurns(msgspec.Struct, frozen=True):
             await writer.leave_turn(await writer.view())
         else:
             turn = await self.store.queries.whole(view.turn)
-            mint = self.store.mint
-            events = stopped_open(turn, error, mint.now(), files=files, part_id=mint.part_id)
+            mint, is_cut_off = self.store.mint, self.world.is_cut_off(writer.session_id, error)
+            events = stopped_open(turn, error, mint.now(), files=files, part_id=mint.part_id, is_cut_off=is_cut_off)
             await writer.append(*events, at="end")
 
     async def _resumed(

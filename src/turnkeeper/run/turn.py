@@ -127,7 +127,7 @@ class Turn:
             self._writer.hold(*self._attempts.suspend(await self._writer.view(), now, files))
         else:
             never_begun += [call.but(state=interrupted(call, now)) for call in left]
-            self._end(broken_off(error, "turn", *never_begun).but(files=files))
+            self._end(broken_off(error, "turn", *never_begun, is_cut_off=is_cut_off).but(files=files))
 
     def _end(self, ending: Ending) -> None:
         """Hold ``TurnEnded``, with the bill and the step's mark before it and a remedy after it."""

@@ -1,10 +1,15 @@
 """Metrics: counts of requests, streams and sessions in Prometheus text format."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeAlias
 
+import anyio
+
+from turnkeeper.core.limits import METRICS_S
 from turnkeeper.server.service import Service
+from turnkeeper.store.engine import StoreUnavailable
 
 if TYPE_CHECKING:
     from turnkeeper.model.cluster import ClusterReport
@@ -24,33 +29,35 @@ class Metrics:
         self._seconds[operation] += seconds
 
     async def text(self) -> str:
-        """All of it."""
-        tk = self._service.turnkeeper
-        pending = len(await tk.permissions()) + len(await tk.questions())
-        return "\n".join(self._lines(pending, await tk.cluster())) + "\n"
+        """All of it; without what is in the store if that does not answer in time."""
+        tk, stored = self._service.turnkeeper, tuple[_Metric, ...]()
+        with suppress(TimeoutError, StoreUnavailable), anyio.fail_after(METRICS_S):
+            pending = len(await tk.permissions()) + len(await tk.questions())
+            stored = tuple(_stored(pending, await tk.cluster()))
+        return "\n".join(self._lines(stored)) + "\n"
 
-    def _lines(self, pending: int, cluster: "ClusterReport") -> Iterator[str]:
+    def _lines(self, stored: Sequence["_Metric"]) -> Iterator[str]:
         yield from _head("turnkeeper_requests_total", "counter", "Requests answered, by operation and status.")
         for (operation, status), count in sorted(self._requests.items()):
             yield f'turnkeeper_requests_total{{operation="{operation}",status="{status}"}} {count}'
         yield from _head("turnkeeper_request_seconds_total", "counter", "Seconds until responses began, by operation.")
         for operation, seconds in sorted(self._seconds.items()):
             yield f'turnkeeper_request_seconds_total{{operation="{operation}"}} {seconds:.6f}'
-        for name, kind, about, value in (*self._now(pending), *_shared(cluster)):
+        answers: _Metric = (
+            "turnkeeper_store_answers",
+            "gauge",
+            "Whether the store answered now: 1 or 0.",
+            bool(stored),
+        )
+        for name, kind, about, value in (*self._now(), answers, *stored):
             yield from _head(name, kind, about)
-            yield f"{name} {value}"
+            yield f"{name} {value:d}"
 
-    def _now(self, pending: int) -> Iterator[tuple[str, str, str, int]]:
+    def _now(self) -> Iterator["_Metric"]:
         from turnkeeper.server.streams.hub import Hub  # Imported late: a health check needs no streams.
 
         turnkeeper, bus = self._service.turnkeeper, self._service.turnkeeper.bus
         yield "turnkeeper_sessions_running", "gauge", "Sessions that this process runs.", len(turnkeeper.running)
-        yield (
-            "turnkeeper_asks_pending",
-            "gauge",
-            "Permission requests and questions without a reply.",
-            pending,
-        )
         for hub in self._service.made(Hub):
             yield "turnkeeper_streams", "gauge", "Open event streams.", hub.subscribers
             yield (
@@ -75,9 +82,13 @@ class Metrics:
         yield "turnkeeper_live_dropped_total", "counter", "Deltas not sent because too many waited.", live.dropped
 
 
-def _shared(cluster: "ClusterReport") -> Iterator[tuple[str, str, str, int]]:
+_Metric: TypeAlias = tuple[str, str, str, int]
+
+
+def _stored(pending: int, cluster: "ClusterReport") -> Iterator[_Metric]:
     """The metrics of the store, which all processes on it share."""
     queue = cluster.queue
+    yield "turnkeeper_asks_pending", "gauge", "Permission requests and questions without a reply.", pending
     yield "turnkeeper_hosts", "gauge", "Processes that have announced themselves in the store.", len(cluster.hosts)
     yield "turnkeeper_leases", "gauge", "Sessions that some process runs.", len(cluster.leases)
     yield "turnkeeper_wakes_waiting", "gauge", "Sessions that wait for a worker.", queue.sessions

@@ -26,7 +26,7 @@ from turnkeeper.store.blob_lookup import known_blobs, plain_texts
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.damaged import reading
 from turnkeeper.store.document_writes import DocumentWrites
-from turnkeeper.store.engine import Engine, LogConflict, Watched
+from turnkeeper.store.engine import Engine, LogConflict, StaleFence, Watched
 from turnkeeper.store.fanout import Fanout
 from turnkeeper.store.publisher import Publisher
 from turnkeeper.store.view_cache import Slot, ViewCache
@@ -89,6 +89,11 @@ class Journal:
             except LogConflict:
                 raise Conflict(f"session {session.id!r} exists already") from None
 
+    async def require_fence(self, session_id: str, fence: int | None) -> None:
+        """Raise StaleFence if the log has a higher fence: what does not fit it was decided before it was taken over."""
+        if fence is not None and (current := await self._engine.fence(session_id)) > fence:
+            raise StaleFence(session_id, fence, current)
+
     async def append(self, session_id: str, *events: Event, fence: int | None = None) -> SessionView:
         """Append events atomically, independent of the view."""
         return (await self.change(session_id, lambda _: events, fence=fence)).view
@@ -114,6 +119,9 @@ class Journal:
                         return Changed(view, ())
                 try:
                     return Changed(await self._commit(slot, session_id, events, fence=fence), events)
+                except Damaged:
+                    await self.require_fence(session_id, fence)
+                    raise
                 except LogConflict:
                     # Read from the log itself: its documents are older if their writer was killed.
                     if slot.view is not None:

@@ -2,12 +2,12 @@
 
 import errno
 import os
+import secrets
 import stat
 import unicodedata
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import lru_cache
-from itertools import count
 from pathlib import Path, PosixPath
 from typing import IO, BinaryIO, Final
 from weakref import WeakValueDictionary
@@ -36,7 +36,6 @@ _BINARY_SUFFIXES: Final = frozenset(f".{name}" for name in _BINARY.split())
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b"))
 _SEARCH: Final = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | os.O_DIRECTORY | os.O_CLOEXEC
 """How a directory is opened that is only passed through."""
-_numbers: Final = count()
 _locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
 
@@ -259,7 +258,7 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
             raise Invalid(f"{str(path)!r} is a directory, not a file")
         if before is not None and not stat.S_ISREG(before.st_mode):
             raise Invalid(f"{str(path)!r} was replaced by a link after it was checked")
-        temporary = f".turnkeeper-{os.getpid()}-{next(_numbers)}"
+        temporary = own_name(".turnkeeper-")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o666 if mode is None else mode, dir_fd=parent)
         try:
@@ -275,6 +274,11 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
             with suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=parent)
             raise
+
+
+def own_name(beginning: str) -> str:
+    """A name that nobody else uses. The number of the process would not do: every container has a process 1."""
+    return beginning + secrets.token_hex(8)
 
 
 def _stat(name: str, directory: int) -> os.stat_result | None:

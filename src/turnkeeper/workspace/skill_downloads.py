@@ -200,8 +200,7 @@ def _store(root: Path, contents: Mapping[str, bytes], index: SkillIndex, before:
         :16
     ]
     if not (root / name).is_dir():
-        unfinished = root / f"{name}.{os.getpid()}"
-        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished = root / files.own_name(f"{name}.")
         unfinished.mkdir(parents=True)
         for path, content in contents.items():
             (unfinished / path).parent.mkdir(parents=True, exist_ok=True)

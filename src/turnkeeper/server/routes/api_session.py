@@ -118,7 +118,7 @@ async def prompt(call: HttpRequest[None, PromptBody]) -> AdmissionAnswer:
 
 
 async def interrupt(call: PlainRequest) -> None:
-    """Stop a session and wait until its calls are settled. Refused while another process runs the session."""
+    """Stop a session, whichever process runs it, and wait until its calls are settled."""
     await call.turnkeeper.stop(call.session_id)
 
 
