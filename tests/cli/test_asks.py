@@ -12,10 +12,11 @@ from workshop import Shop
 import turnkeeper
 from turnkeeper.app import Turnkeeper
 from turnkeeper.cli.asks import parse_answer
-from turnkeeper.cli.permission_prompt import parse_choice
+from turnkeeper.cli.permission_prompt import how_to_allow, parse_choice
 from turnkeeper.model import event as e
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Notification
+from turnkeeper.model.permission import AskedBy, PermissionRequest
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.question import Option, Question, QuestionReply
 from turnkeeper.run.runtime import Settings
@@ -261,3 +262,25 @@ def test_a_choice_at_the_terminal_is_a_number_or_a_text(typed: str, chosen: tupl
 
 def test_a_directory_without_requests_says_so(data: Path) -> None:
     assert "No permission request waits" in tk(data, "permission", "list").err
+
+
+@pytest.mark.parametrize(
+    ("permission", "pattern", "expected"),
+    [
+        ("bash", "make", 'To allow it, set "permission": {"bash": {"make": "allow"}} in turnkeeper.json;'),
+        ("edit", "a.txt", 'To allow it, set "permission": {"edit": {"a.txt": "allow"}} in turnkeeper.json;'),
+        ("edit", ".git/hooks/pre-commit", "A change of such a file is always asked about, whatever the rules say;"),
+        ("edit", "sub/opencode.json", "A change of such a file is always asked about, whatever the rules say;"),
+    ],
+)
+def test_a_setting_is_named_only_if_it_allows_the_call(permission: str, pattern: str, expected: str) -> None:
+    request = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission=permission,
+        patterns=(pattern,),
+        metadata={},
+        always=(),
+        tool=AskedBy(message_id="msg_1", call_id="call_1"),
+    )
+    assert how_to_allow(request) == f"{expected} --auto allows everything."

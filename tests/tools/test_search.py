@@ -1,12 +1,18 @@
 """glob and grep: what ignore files leave, always in the same order, never too much."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
+from confined import needs_kernel
 from desk import Desk
 
+from turnkeeper.core.sandbox import confinement
+from turnkeeper.model.config import SandboxConfig
 from turnkeeper.tools.tool import Rejected, ToolFailure
+from turnkeeper.workspace import sandbox
 
 
 @pytest.fixture
@@ -147,3 +153,42 @@ async def test_a_pipe_is_not_searched_because_that_would_wait_for_somebody_to_wr
     os.mkfifo(desk.directory / "pipe")
     with pytest.raises(ToolFailure, match=r"is not a regular file"):
         await desk.run("grep", pattern="x", path="pipe")
+
+
+@needs_kernel
+@pytest.mark.parametrize(("tool", "input"), [("grep", {"pattern": "SECRET"}), ("glob", {"pattern": "*"}), ("list", {})])
+async def test_a_directory_that_is_a_link_during_the_search_leads_it_nowhere(
+    desk: Desk, tool: str, input: dict[str, str]
+) -> None:
+    inside, outside = desk.directory / "d", desk.directory.parent / "elsewhere"
+    outside.mkdir()
+    (outside / "plan.txt").write_text("SECRET\n")
+    inside.mkdir()
+    policy = sandbox.policy(SandboxConfig(), desk.directory, desk.directory, os.environ)
+    desk.refuse("external_directory")
+    desk.confined = confinement(policy, desk.rules)
+
+    def swap() -> None:
+        if not inside.is_symlink():
+            inside.rename(desk.directory / "away")
+            inside.symlink_to(outside)
+
+    def swapped_back(permission: str, patterns: Sequence[str]) -> bool:
+        """Called for each file that was found: by then ripgrep has read it."""
+        inside.unlink()
+        (desk.directory / "away").rename(inside)
+        return True
+
+    desk.before_answer = swap
+    context = msgspec.structs.replace(desk.context(), may=swapped_back)
+    with pytest.raises(ToolFailure, match="was replaced by a link after it was checked"):
+        await desk.toolbox.run(tool, {**input, "path": "d"}, context)
+
+
+@needs_kernel
+async def test_a_confined_search_finds_what_there_is(tree: Desk) -> None:
+    tree.refuse("external_directory")
+    tree.confined = confinement(sandbox.policy(SandboxConfig(), tree.directory, tree.directory, os.environ), tree.rules)
+    assert await found(tree, pattern="**/*.py") == ["a.py", "b.py", "src/c.py"]
+    assert "Found 4 matches" in (await tree.run("grep", pattern="import", include="*.py", path="src/..")).output
+    assert "c.py" in (await tree.run("list", path="src")).output

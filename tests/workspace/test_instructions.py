@@ -167,3 +167,14 @@ def test_a_file_that_is_gone_is_nothing_and_one_that_cannot_be_read_is_an_error(
     assert read(InstructionSource(name=str(tmp_path / "pipe.md"))) is None
     with pytest.raises(OSError, match="Input/output error"):
         read(InstructionSource(name="/proc/self/mem"))  # It is there for everyone, and its first page for nobody.
+
+
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="there is no /proc")
+async def test_nothing_is_near_a_file_behind_a_link_that_is_gone_while_it_is_looked_at(root: Path) -> None:
+    """As behind the link of a process that has ended: it can be seen and not be read."""
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        assert nearby(Path(f"/proc/{ended.pid}/cwd/code.py"), await at(root), {"HOME": "/"}) == []
+    finally:
+        ended.wait()

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import platform
 import stat
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from confined import ConfinedWorld, needs_kernel, restrict
+from confined import ConfinedWorld, needs, needs_kernel, restrict
 
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.config import SandboxConfig, SandboxMode
@@ -161,6 +162,58 @@ async def test_a_confined_command_cannot_end_the_program_that_started_it(tmp_pat
         pytest.skip("this kernel does not confine signals")
     ran = await ConfinedWorld(tmp_path).run(f"kill -0 {os.getpid()}")
     assert "Operation not permitted" in ran.output
+
+
+@needs_kernel
+@pytest.mark.parametrize("mode", ["workspace", "read-only"])
+async def test_a_confined_command_cannot_limit_a_program_outside(tmp_path: Path, mode: SandboxMode) -> None:
+    """A limit of 1 s of processor time, or of files of no length, ends a program or keeps it from writing its store."""
+    limits = "(resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))"
+    script = f"import resource; resource.prlimit({os.getpid()}, *{limits})"
+    ran = await ConfinedWorld(tmp_path, SandboxConfig(mode=mode)).run(f'python3 -c "{script}"')
+    assert "PermissionError: [Errno 1] Operation not permitted" in ran.output
+
+
+@needs_kernel
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the other calls of this processor are not known")
+@pytest.mark.parametrize("how", ["int $0x80", "syscall"])
+async def test_nor_by_the_calls_of_another_kind_of_program(tmp_path: Path, how: str) -> None:
+    needs("gcc")
+    world, number = ConfinedWorld(tmp_path), {"int $0x80": 340, "syscall": 0x40000000 + 302}[how]
+    (world.project / "limit.c").write_text(_FOREIGN_LIMIT.format(how=how, number=number, pid=os.getpid()))
+    ran = await world.run("gcc -O1 -o limit limit.c && ./limit")
+    if "-38" in ran.output:
+        pytest.skip("this kernel does not have these calls")
+    assert ran.output == "-1\n"
+
+
+_FOREIGN_LIMIT = """
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+int main(void) {{
+    struct rlimit64 *same = mmap(0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    prlimit64({pid}, RLIMIT_NOFILE, 0, same);
+    long answer;
+    if ({number} == 340)
+        __asm__ volatile("{how}" : "=a"(answer) : "a"({number}), "b"({pid}), "c"(RLIMIT_NOFILE), "d"(same), "S"(0)
+            : "memory", "r8", "r9", "r10", "r11");
+    else {{
+        register long unused __asm__("r10") = 0;
+        __asm__ volatile("{how}" : "=a"(answer) : "a"({number}), "D"({pid}), "S"(RLIMIT_NOFILE), "d"(same), "r"(unused)
+            : "memory", "rcx", "r11");
+    }}
+    printf("%d\\n", (int)answer);
+}}
+"""
+
+
+@needs_kernel
+async def test_a_confined_command_limits_itself_and_reads_the_limits_of_others(tmp_path: Path) -> None:
+    reading = f'python3 -c "import resource; print(len(resource.prlimit({os.getpid()}, resource.RLIMIT_NOFILE)))"'
+    ran = await ConfinedWorld(tmp_path).run(f"ulimit -n 99 && ulimit -n && prlimit --core=0 echo fine && {reading}")
+    assert ran.output == "99\nfine\n2\n"
 
 
 @needs_kernel

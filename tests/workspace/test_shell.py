@@ -154,3 +154,12 @@ def state_of(number: int) -> str:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+async def test_a_report_that_takes_long_does_not_make_an_ended_command_one_that_left_something_running(
+    tmp_path: Path,
+) -> None:
+    async def hear(_: str) -> None:
+        await anyio.sleep_forever()
+
+    assert await run("echo one; echo two", tmp_path, heard=hear) == Ran("one\ntwo\n", 0)

@@ -11,6 +11,7 @@ from turnkeeper.cli.awaited_line import awaited_line
 from turnkeeper.cli.part_lines import arguments, patch_lines
 from turnkeeper.cli.request_lines import cause_lines, covered_by_always, origin, patterns_asked
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
+from turnkeeper.core.permission import is_protected
 from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
 from turnkeeper.run.permission import NobodyToAsk
@@ -109,17 +110,20 @@ class NoTerminal:
         if request.permission not in self._noted:
             self._noted.add(request.permission)
             self._display.note(
-                f"! {request.permission} was refused for {patterns_asked(request)}: there is no terminal to ask on. To "
-                f'allow it, set "permission": {_rule(request)} in turnkeeper.json; --auto allows everything.'
+                f"! {request.permission} was refused for {patterns_asked(request)}: there is no terminal to ask on. "
+                + how_to_allow(request)
             )
         raise NobodyToAsk
 
 
-def _rule(request: PermissionRequest) -> str:
-    """The narrowest setting that allows a request."""
+def how_to_allow(request: PermissionRequest) -> str:
+    """How a request is allowed where nobody can be asked, by the narrowest setting if there is one."""
     import json
 
-    return one_line(json.dumps({request.permission: dict.fromkeys(request.patterns, "allow")}, ensure_ascii=False))
+    if any(is_protected(request.permission, pattern) for pattern in request.patterns):
+        return "A change of such a file is always asked about, whatever the rules say; --auto allows everything."
+    rule = json.dumps({request.permission: dict.fromkeys(request.patterns, "allow")}, ensure_ascii=False)
+    return f'To allow it, set "permission": {one_line(rule)} in turnkeeper.json; --auto allows everything.'
 
 
 def parse_choice(question: Question, typed: str) -> tuple[str, ...] | None:

@@ -108,6 +108,11 @@ class Confinement(Value):
         read = None if self.read is None else (*self.read, file)
         return self.but(write=(*self.write, file), read=read)
 
+    def reading(self, *paths: str) -> "Confinement":
+        """A copy that writes nothing, and may also read these paths."""
+        read = None if self.read is None else (*self.read, *paths)
+        return self.but(mode="read-only", write=(), read=read)
+
 
 def temporary_of(confined: Confinement | None) -> dict[str, str]:
     """The variable that says where a confined program keeps temporary files; none if it has no such directory."""

@@ -8,7 +8,7 @@ from msgspec import Meta
 from turnkeeper.core.limits import MATCHES_MAX
 from turnkeeper.model.value import Value
 from turnkeeper.text.glob_pattern import compile_glob
-from turnkeeper.tools.reach import reach, shown
+from turnkeeper.tools.reach import reach, search_confinement, shown
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files, ripgrep
 
@@ -30,7 +30,12 @@ async def execute(arguments: GlobArguments, context: ToolContext) -> ToolOutput:
     if not directory.is_dir():
         raise ToolFailure(f"{str(directory)!r} is not a directory.")
     expression = compile_glob(pattern)
-    found = await ripgrep.list_files(directory, lambda name: expression.fullmatch(name) is not None, MATCHES_MAX + 1)
+    found = await ripgrep.list_files(
+        directory,
+        lambda name: expression.fullmatch(name) is not None,
+        MATCHES_MAX + 1,
+        confined=await search_confinement(directory, context),
+    )
     files.require_unmoved(directory)
     is_cut = len(found) > MATCHES_MAX
     lines = [files.printable(str(directory / name)) for name in found[:MATCHES_MAX]]

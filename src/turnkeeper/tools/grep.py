@@ -9,7 +9,7 @@ from msgspec import Meta
 from turnkeeper.core.limits import LINE_CHARS_MAX, MATCHES_MAX
 from turnkeeper.model.value import Value
 from turnkeeper.text.glob_pattern import compile_glob
-from turnkeeper.tools.reach import located, patterns, reach
+from turnkeeper.tools.reach import located, patterns, reach, search_confinement
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files, ripgrep
 from turnkeeper.workspace.ripgrep import Match
@@ -61,6 +61,7 @@ async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
         MATCHES_MAX + 1,
         below=below,
         names=include if include and "/" not in include else None,
+        confined=await search_confinement(place, context),
     )
     files.require_unmoved(place)
     matches, is_cut = found[:MATCHES_MAX], len(found) > MATCHES_MAX

@@ -9,7 +9,7 @@ from msgspec import Meta
 from turnkeeper.core.limits import LISTED_FILES_MAX
 from turnkeeper.model.value import Value
 from turnkeeper.text.glob_pattern import compile_glob
-from turnkeeper.tools.reach import patterns, reach, shown
+from turnkeeper.tools.reach import patterns, reach, search_confinement, shown
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files, ripgrep
 
@@ -41,7 +41,9 @@ async def execute(arguments: ListArguments, context: ToolContext) -> ToolOutput:
         is_ours = IGNORED.isdisjoint(PurePosixPath(name).parts[:-1])
         return is_ours and not any(pattern.fullmatch(name) for pattern in ignored)
 
-    found = await ripgrep.list_files(directory, wanted, LISTED_FILES_MAX + 1)
+    confined = await search_confinement(directory, context)
+    found = await ripgrep.list_files(directory, wanted, LISTED_FILES_MAX + 1, confined=confined)
+    files.require_unmoved(directory)
     is_cut = len(found) > LISTED_FILES_MAX
     lines = [f"{str(directory).rstrip('/')}/", *_tree([files.printable(name) for name in found[:LISTED_FILES_MAX]])]
     if is_cut:

@@ -12,12 +12,15 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from anyio import to_thread
+
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.text import wildcard
 from turnkeeper.text.shell_paths import ShellPath
 from turnkeeper.text.shell_rules import CommandAsk
 from turnkeeper.tools.tool import ToolContext, ToolFailure
 from turnkeeper.tools.wanted import Wanted, ask_all
-from turnkeeper.workspace import files
+from turnkeeper.workspace import files, ripgrep
 from turnkeeper.workspace.files import CheckedPath
 
 MATCHES_MAX: Final = 10_000
@@ -48,6 +51,16 @@ def located(given: str, context: ToolContext) -> Path:
     if "\0" in given:
         raise ToolFailure(f"{given!r} is no path: it has a NUL character in it.")
     return Path(os.path.normpath(os.path.join(context.directory, _at_home(given, context))))
+
+
+async def search_confinement(place: CheckedPath, context: ToolContext) -> Confinement | None:
+    """How the kernel confines a search below a place. None: not at all.
+
+    Ripgrep opens files by their names. A directory that becomes a link meanwhile must not lead it to what commands may
+    not read either.
+    """
+    confined = await to_thread.run_sync(context.confine)
+    return None if confined is None else confined.reading(str(place.place), os.path.realpath(ripgrep.program()))
 
 
 async def reach(

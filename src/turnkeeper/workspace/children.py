@@ -73,15 +73,15 @@ class RunningProcess:
             anyio.notify_closing(closing)
             os.close(closing)
 
-    def read_rest(self) -> bytes:
-        """The unread output, without waiting."""
+    def read_rest(self) -> tuple[bytes, bool]:
+        """The unread output, without waiting, and whether a writer still has it open."""
         pieces = []
         try:
             while piece := os.read(self._output, CHUNK_BYTES):
                 pieces.append(piece)
         except BlockingIOError:
-            pass
-        return b"".join(pieces)
+            return b"".join(pieces), True
+        return b"".join(pieces), False
 
     async def end(self) -> None:
         """End everything that was started: SIGTERM, a grace period, then SIGKILL. Shielded from cancellation."""

