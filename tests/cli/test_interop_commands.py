@@ -2,13 +2,15 @@
 
 import json
 import os
+import select
 import sqlite3
 import stat
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cli_store import Family, api, process, tk
+from cli_store import Family, api, command, environment, process, tk
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.interop.report import TAKEN
@@ -54,6 +56,31 @@ def test_an_export_never_replaces_what_is_not_a_regular_file(
     assert (done.code, stat.S_IFMT(target.lstat().st_mode)) == (0, before)
     if reader is not None:
         os.close(reader)
+
+
+@pytest.mark.parametrize("words", [["-o"], ["--html"], ["--all", "-o"]], ids=["one", "page", "all"])
+def test_an_export_goes_whole_through_a_pipe(data: Path, family: Family, tmp_path: Path, words: list[str]) -> None:
+    pipe, file = tmp_path / "pipe.jsonl", tmp_path / "file.jsonl"
+    os.mkfifo(pipe)
+    export = ["session", "export", *([] if "--all" in words else [family.child.id]), *words]
+    assert tk(data, *export, str(file)).code == 0
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with subprocess.Popen(command(*export, str(pipe)), env=environment(data), stderr=subprocess.DEVNULL) as writer:
+        try:
+            read = _read_to_end(reader)
+            assert (read == file.read_bytes(), writer.wait(timeout=20)) == (True, 0)
+        finally:
+            writer.kill()
+            os.close(reader)
+
+
+def _read_to_end(reader: int) -> bytes:
+    """What comes through a pipe until no program has it open for writing any more."""
+    news, read = select.poll(), b""
+    news.register(reader, select.POLLIN)
+    while news.poll(20_000) and (piece := os.read(reader, 65_536)):
+        read += piece
+    return read
 
 
 def test_a_pipe_that_no_program_uses_is_refused_at_once(data: Path, family: Family, tmp_path: Path) -> None:

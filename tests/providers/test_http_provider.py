@@ -144,6 +144,14 @@ async def test_a_refused_key_is_an_auth_failure_that_does_not_show_it(client: ht
     assert failure == AuthFailure(data=AuthData(provider_id="anthropic", message="Wrong key [the key]."))
 
 
+async def test_a_word_in_the_place_of_a_key_changes_nothing_that_the_provider_says(client: httpx2.AsyncClient) -> None:
+    message = "maximum context length is 4096 tokens. However, you requested 5000 tokens"
+    answer = whole(msgspec.json.encode({"error": {"message": message}}), "400 Bad Request", "application/json")
+    failure = await failed(client, answer, "openai-chat", api_key="token")
+    assert isinstance(failure, OverflowFailure)
+    assert failure.data.message == message
+
+
 async def test_a_request_that_is_too_large_is_an_overflow(client: httpx2.AsyncClient) -> None:
     assert isinstance(await failed(client, whole(b"", "413 Content Too Large")), OverflowFailure)
 

@@ -405,8 +405,9 @@ async def test_a_lone_prompt_that_the_provider_refuses_is_not_summarised_away(pl
 
 
 async def test_the_limit_of_an_answer_is_the_reserve_that_compaction_counts_with(play: Play) -> None:
-    script = Scripted().says("a")
+    script = Scripted().says("a").then().says("## Objective\ngo")
     async with play(script, config=config()) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
-        assert script.requests[0].output_max == 1_000
+        await stage.tk.compact(session, force=True)
+        assert [one.output_max for one in script.requests] == [1_000, 1_000]

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 from narrow import first_text, of_type
+from small_window import SMALL, WINDOW
 
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.titles import cleaned, default_title, wants_title
@@ -75,6 +76,20 @@ async def test_a_name_that_the_user_gives_meanwhile_stays(play: Play) -> None:
             if isinstance(recorded.event, e.UsageRecorded) and recorded.event.purpose == "title":
                 break
         assert (await stage.tk.get(session)).title == "Mine"
+
+
+async def test_a_title_is_asked_for_with_the_limit_of_an_answer_and_never_with_more_than_its_model_takes(
+    play: Play,
+) -> None:
+    script = Scripted().says("ok").forever().titles("Given")
+    async with play(script, config=SMALL, titles=True) as stage:
+        short, long = await stage.session(), await stage.session()
+        await stage.ask(short, "hello")
+        assert await titled(stage, short) == "Given"
+        assert [one.output_max for one in script.requests] == [1_000] * 2
+        await stage.ask(long, "words " * WINDOW)
+        assert await titled(stage, long) == "words words words words words words words words…"
+        assert sum(not request.tools for request in script.requests) == 1
 
 
 async def test_what_a_title_costs_is_in_the_ledger(play: Play) -> None:

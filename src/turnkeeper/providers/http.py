@@ -34,6 +34,9 @@ DRAIN_CHUNKS_MAX = 8
 
 _Ask: TypeAlias = Callable[[], Awaitable[httpx2.Response]]
 
+KEY_CHARS_MIN = 8
+"""A shorter key, such as ``none`` or ``x`` for a local server, is no secret, and may be a part of any word."""
+
 _NOT_STREAMS = ("application/json", "text/html")
 _NETWORK_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, EventTooLarge, UnicodeError, OSError)
 
@@ -168,7 +171,8 @@ class HttpProvider:
         if response.is_success and kind not in _NOT_STREAMS:
             return None
         text = await _error_text(response, wait)
-        if key := self._endpoint.api_key:
+        key = self._endpoint.api_key or ""
+        if len(key) >= KEY_CHARS_MIN:
             text = text.replace(key, "[the key]")
         headers = {name: value for name, value in response.headers.items() if name.lower() != "set-cookie"}
         if not response.is_success:

@@ -80,9 +80,10 @@ class Compaction(msgspec.Struct, frozen=True):
             todos = await self.store.queries.todos(writer.session_id)
             model = setup.find(chosen)
             provider = AroundProvider(setup.provider(model), setup.plugins, "compaction", writer.session_id, user)
-            summariser = Summariser(self.world, provider, model, agent, message.id, self.hooks, setup.plugins)
-            room = usable(setup.find(user.model).limits, setup.window)
-            written = await summariser.write(writer.session_id, cut, todos, room=room, window=setup.window)
+            world, hooks, window = self.world, self.hooks, setup.window
+            summariser = Summariser(world, provider, model, agent, message.id, window, hooks, setup.plugins)
+            room = usable(setup.find(user.model).limits, window)
+            written = await summariser.write(writer.session_id, cut, todos, room=room)
             stored = await self.store.queries.message(writer.session_id, user.id)
             tail = [part.but(tail_start_id=cut.tail_start_id) for part in stored.parts if part.id == mark.id]
             after = following(user, mark, cut, await self._words(user, mark, cut, setup), mint, mint.now())

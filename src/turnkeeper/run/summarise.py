@@ -22,7 +22,7 @@ from turnkeeper.core.summary import (
     verbatim,
 )
 from turnkeeper.core.usage import bill
-from turnkeeper.core.window import CHARS_PER_TOKEN, Window, estimate, usable
+from turnkeeper.core.window import CHARS_PER_TOKEN, Window, answer_max, estimate, usable
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import UsageRecorded
@@ -82,20 +82,19 @@ class Summariser(msgspec.Struct):
     model: ModelInfo
     agent: Agent
     message_id: str
+    window: Window
     hooks: Hooks
     plugins: PluginSet = NO_PLUGINS
     _bills: list[UsageRecorded] = msgspec.field(default_factory=list)
     _calls: int = 0
 
-    async def write(
-        self, session_id: str, split: Split, todos: Sequence[Todo], *, room: int | None, window: Window
-    ) -> Written:
+    async def write(self, session_id: str, split: Split, todos: Sequence[Todo], *, room: int | None) -> Written:
         """The Summary of what is cut off. ``room`` is the usable window of the model that will read it."""
         texts = [serialise(entry) for entry in split.head]
         head = estimate("\n\n".join(texts)) + estimate(split.previous or "")
         terms = contract(split.head, (*split.tail, *split.pending), todos, target(room, head), split.previous)
         draft = await self._draft(session_id)
-        own = (usable(self.model.limits, window) or ROOM) - terms.tokens_max * 3
+        own = (usable(self.model.limits, self.window) or ROOM) - terms.tokens_max * 3
         pieces = chunks(texts, max(own, terms.tokens_max) * CHARS_PER_TOKEN)
         previous = split.previous
         for piece in pieces[:-1]:
@@ -140,6 +139,7 @@ class Summariser(msgspec.Struct):
             messages=(UserTurn(content=(Text(text=asked),)),),
             temperature=self.agent.temperature,
             top_p=self.agent.top_p,
+            output_max=answer_max(self.model.limits, self.window),
             options=self.agent.options,
         )
         answer = await ask(self.provider, request)

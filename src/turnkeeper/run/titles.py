@@ -12,6 +12,7 @@ from turnkeeper.core.lowering import lower
 from turnkeeper.core.titles import cleaned, first_prompt, is_default, own_title, wants_title
 from turnkeeper.core.usage import bill
 from turnkeeper.core.view import SessionView
+from turnkeeper.core.window import Window, answer_max, chars_of, tokens_of, usable
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import Event, SessionTitled, UsageRecorded
@@ -71,7 +72,10 @@ class Titles:
                 return None, []
             model = setup.find(agent.choice) if agent.choice else await self._directories.small_model(place, used)
             provider = AroundProvider(setup.provider(model), setup.plugins, "title", session_id)
-            answer = await ask(provider, _request(history, model, agent))
+            request = _request(history, model, agent, setup.window)
+            if not _fits(request, setup.window):
+                return own_title(history), []
+            answer = await ask(provider, request)
         except Refusal as refusal:
             log.info("no model can be asked for the title of %s: %s", session_id, refusal)
             return own_title(history), []
@@ -87,7 +91,7 @@ class Titles:
         await self._store.journal.change(session_id, decide)
 
 
-def _request(history: History, model: ModelInfo, agent: Agent) -> ModelRequest:
+def _request(history: History, model: ModelInfo, agent: Agent, window: Window) -> ModelRequest:
     """The request to a small model for a title."""
     first = first_prompt(history)
     subtasks = [part.prompt for part in first.parts if isinstance(part, SubtaskPart)]
@@ -98,6 +102,12 @@ def _request(history: History, model: ModelInfo, agent: Agent) -> ModelRequest:
         messages=(UserTurn(content=(Text(text=ASKED),)), *said),
         temperature=agent.temperature if model.temperature else None,
         top_p=agent.top_p,
+        output_max=answer_max(model.limits, window),
         options=agent.options,
         session_id=first.message.session_id,
     )
+
+
+def _fits(request: ModelRequest, window: Window) -> bool:
+    room = usable(request.model.limits, window)
+    return room is None or tokens_of(sum(map(chars_of, request.messages))) < room

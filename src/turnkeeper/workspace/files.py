@@ -243,12 +243,12 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
     """A new file that replaces ``path`` if the block succeeds; otherwise ``path`` is unchanged.
 
     Links are followed. An existing file keeps its owner, and its mode unless ``mode`` is given. A device or a pipe is
-    written to directly: replacing it would destroy it.
+    written to directly: replacing it would destroy it. Raises Invalid for a pipe that no program reads.
     """
     # Asked before links are resolved: an entry of /proc, such as standard output, leads to a name that is no file.
     special = None if isinstance(path, CheckedPath) or not os.path.exists(path) else os.stat(path)
     if special is not None and not stat.S_ISREG(special.st_mode) and not stat.S_ISDIR(special.st_mode):
-        with open(path, "wb") as file:
+        with open(_opened_pipe(path) if stat.S_ISFIFO(special.st_mode) else path, "wb") as file:
             yield file
         return
     name = real(path).name
@@ -279,6 +279,18 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
 def own_name(beginning: str) -> str:
     """A name that nobody else uses. The number of the process would not do: every container has a process 1."""
     return beginning + secrets.token_hex(8)
+
+
+def _opened_pipe(path: Path) -> int:
+    """A named pipe opened for writing. Raises Invalid if no program reads it: opening it would wait for one."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise Invalid(f"{str(path)!r} is a pipe that no program reads; name a file, or start its reader") from error
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _stat(name: str, directory: int) -> os.stat_result | None:
