@@ -83,6 +83,9 @@ async def delete(
 ) -> int:
     """Delete sessions with their children. This cannot be undone.
 
+    Traces of their text can remain on the disk until they are overwritten, as in
+    unused pages of a SQLite file, and in backups.
+
     Without an ID all sessions that fit --older-than and --project are deleted, also
     archived ones; with IDs, those of them that fit. A session counts as active
     when it or one of its children was. Sessions that are running are skipped and
