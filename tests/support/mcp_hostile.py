@@ -6,10 +6,11 @@ pages      pages without end, each with another cursor; circle: the same page ag
 says       escapes and closing marks in descriptions and instructions
 restless   other tools at each listing, and news of a change after each answer
 many       more tools than a request can hold
-results    results of calls that are none
+results    results of calls that are none, and such as do not fit what the tool has promised
 """
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -71,6 +72,9 @@ def tools(cursor: str | None) -> dict[str, Any]:
             return {"tools": [tool(f"t{listings}")]}
         case "many":
             return {"tools": [tool(f"t{number:04}", description="z" * 4000) for number in range(600)]}
+        case "results":
+            promised = {"outputSchema": {"type": "object", "required": ["x"]}}
+            return {"tools": [tool("t"), tool("misfit") | promised, tool("absent") | promised]}
     return {"tools": [tool("t")]}
 
 
@@ -82,6 +86,9 @@ def called(name: str) -> Any:
         "blocks": {"content": [5, {"type": "text"}, {"type": "odd"}]},
         "picture": {"content": [{"type": "image", "data": "no base64", "mimeType": "image/png"}]},
         "escapes": {"content": [{"type": "text", "text": "\x1b[2Jgone"}]},
+        "misfit": {"content": [], "structuredContent": {"y": 1}},
+        "absent": {"content": []},
+        "process": {"content": [{"type": "text", "text": str(os.getpid())}]},
     }.get(name, {"content": []})
 
 

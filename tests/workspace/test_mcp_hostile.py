@@ -112,5 +112,15 @@ async def test_a_result_that_is_none_is_a_failure_or_a_text(name: str, tmp_path:
         assert server.tools
 
 
+@pytest.mark.parametrize("name", ["text", "blocks", "misfit", "absent"])
+async def test_a_result_that_cannot_be_used_costs_the_call_and_not_the_server(name: str, tmp_path: Path) -> None:
+    async with lying("results", tmp_path) as server:
+        before = output(await server.call("process", {}))
+        with pytest.raises(McpFailure, match="sea carried out the call, and its answer cannot be used: "):
+            await server.call(name, {})
+        assert output(await server.call("process", {})) == before
+        assert server.status == McpConnected()
+
+
 def test_printable_text_keeps_lines_and_letters() -> None:
     assert printable("a\n\tb ü\x1b[1;31mred\x1b[0m\x07\x1b]8;;x\x1b\\link\ud800") == "a\n\tb üredlink"
