@@ -5,6 +5,7 @@ schemas    schemas that are none, lead elsewhere, are deep or huge; unreadable: 
 pages      pages without end, each with another cursor; circle: the same page again and again
 says       escapes and closing marks in descriptions and instructions
 restless   other tools at each listing, and news of a change after each answer
+namesakes  resources and templates with one name and several addresses
 many       more tools than a request can hold
 results    results of calls that are none, and such as do not fit what the tool has promised
 """
@@ -109,6 +110,11 @@ def result(method: str, params: dict[str, Any]) -> Any:
             return called(params["name"])
         case "prompts/list":
             return {"prompts": [{"name": "p" * 300}, {"name": "a b"}, {"name": "a.b", "arguments": [{"name": ""}]}]}
+        case "resources/list" if MANNER == "namesakes":
+            places = ("b", "a", "a", "c")
+            return {"resources": [{"name": "index", "uri": f"docs://{place}/index"} for place in places]}
+        case "resources/templates/list" if MANNER == "namesakes":
+            return {"resourceTemplates": [{"name": "log", "uriTemplate": f"{kind}://{{day}}"} for kind in "ba"]}
         case "resources/list":
             return {"resources": [{"name": "r", "uri": "u" * 20_000}, {"name": "\x1b[2J", "uri": "a:b"}]}
     return None
