@@ -258,3 +258,18 @@ def test_the_second_name_counts() -> None:
 )
 def test_variables_say_what_is_logged(environ: dict[str, str], level: str | None) -> None:
     assert log_lines.level_of(environ) == level
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "is_on", "counts"),
+    [
+        ("1", "0", False, "TURNKEEPER_DISABLE_PRUNE"),
+        ("0", "1", True, "TURNKEEPER_DISABLE_PRUNE"),
+        ("1", "", True, "OPENCODE_DISABLE_PRUNE"),
+    ],
+)
+def test_of_two_names_of_a_switch_the_second_counts(theirs: str, ours: str, is_on: bool, counts: str) -> None:
+    environ = {"OPENCODE_DISABLE_PRUNE": theirs, "TURNKEEPER_DISABLE_PRUNE": ours}
+    flag = flags.DISABLE_PRUNE
+    assert (flag.is_on(environ), flag.variable(environ)) == (is_on, counts)
+    assert flags.settings_of(environ) == ([(counts, ("compaction", "prune"), False)] if is_on else [])

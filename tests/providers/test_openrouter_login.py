@@ -3,12 +3,15 @@
 import json
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
 import httpx2
 import pytest
-from loopback import Server, serving, whole
+from anyio.abc import SocketStream
+from loopback import Server, chunk, head, serving, stalling, whole
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.providers.openrouter_login import Callback, address, challenge, exchanged
+from turnkeeper.providers.openrouter_login import SITE, Callback, address, challenge, exchanged
+from turnkeeper.providers.openrouter_login import site as named_site
 
 
 def site(server: Server) -> str:
@@ -62,3 +65,25 @@ async def test_a_refusal_a_lost_browser_and_a_wrong_answer_are_told_without_secr
                 await exchanged("auth_1", "verifier", site(server))
     with pytest.raises(Invalid, match="cannot be reached"):
         await exchanged("auth_1", "verifier", "http://127.0.0.1:9")
+
+
+async def test_an_answer_without_end_is_given_up() -> None:
+    async def endless(stream: SocketStream) -> None:
+        await stream.send(head(kind="application/json"))
+        while True:
+            await stream.send(chunk(b" " * 65_536))
+
+    async with serving(stalling(head(kind="application/json"), chunk(b'{"key": "'))) as server:
+        with anyio.fail_after(60), pytest.raises(Invalid, match=r"did not end its answer within 0\.5 s"):
+            await exchanged("auth_1", "verifier", site(server), limit_s=0.5)
+    async with serving(endless) as server:
+        with anyio.fail_after(60), pytest.raises(Invalid, match="gave no key, but a long answer"):
+            await exchanged("auth_1", "verifier", site(server))
+
+
+def test_the_site_is_that_of_the_variable_or_it_is_told_that_this_is_no_address() -> None:
+    assert named_site({"OPENROUTER_BASE_URL": " "}) == SITE
+    assert named_site({"OPENROUTER_BASE_URL": "http://127.0.0.1:80/api/v1"}) == "http://127.0.0.1:80"
+    for wrong in ("http://[bad", "localhost:80/v1", "ftp://host/v1", "https://"):
+        with pytest.raises(Invalid, match=r"OPENROUTER_BASE_URL: '.*' is no address"):
+            named_site({"OPENROUTER_BASE_URL": wrong})

@@ -1,6 +1,7 @@
 """A running server notices changed settings at the next boundary, and keeps the last good ones."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +125,17 @@ async def test_a_server_that_watches_tells_of_a_mistake_without_a_prompt(tmp_pat
             assert (await http.get("/config")).json()["model"] == "acme/one"
             assert await answered(http, (await http.post("/session", json={"title": "t"})).json()["id"]) == "one"
             own.write_text('{"model": ')
-            assert process.stderr is not None
-            with anyio.fail_after(DEADLINE_S):
-                while "the last good settings of the file hold" not in (
-                    line := await anyio.to_thread.run_sync(process.stderr.readline)
-                ):
-                    assert line, "the server ended"
+            await told(process, "the last good settings of the file hold")
+            own.with_name("config.json").write_text("[")  # There are no last good settings of a new file.
+            await told(process, "config.json:1:2: ")
+
+
+async def told(process: "subprocess.Popen[str]", words: str) -> None:
+    """Wait until a server logs a line with these words."""
+    assert process.stderr is not None
+    with anyio.fail_after(DEADLINE_S):
+        while words not in (line := await anyio.to_thread.run_sync(process.stderr.readline)):
+            assert line, "the server ended"
 
 
 @pytest.mark.parametrize("names", ["OPENCODE", "TURNKEEPER"])

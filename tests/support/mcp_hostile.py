@@ -5,11 +5,13 @@ schemas    schemas that are none, lead elsewhere, are deep or huge; unreadable: 
 pages      pages without end, each with another cursor; circle: the same page again and again
 says       escapes and closing marks in descriptions and instructions
 restless   other tools at each listing, and news of a change after each answer
+namesakes  resources and templates with one name and several addresses
 many       more tools than a request can hold
-results    results of calls that are none
+results    results of calls that are none, and such as do not fit what the tool has promised
 """
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -71,6 +73,9 @@ def tools(cursor: str | None) -> dict[str, Any]:
             return {"tools": [tool(f"t{listings}")]}
         case "many":
             return {"tools": [tool(f"t{number:04}", description="z" * 4000) for number in range(600)]}
+        case "results":
+            promised = {"outputSchema": {"type": "object", "required": ["x"]}}
+            return {"tools": [tool("t"), tool("misfit") | promised, tool("absent") | promised]}
     return {"tools": [tool("t")]}
 
 
@@ -82,6 +87,9 @@ def called(name: str) -> Any:
         "blocks": {"content": [5, {"type": "text"}, {"type": "odd"}]},
         "picture": {"content": [{"type": "image", "data": "no base64", "mimeType": "image/png"}]},
         "escapes": {"content": [{"type": "text", "text": "\x1b[2Jgone"}]},
+        "misfit": {"content": [], "structuredContent": {"y": 1}},
+        "absent": {"content": []},
+        "process": {"content": [{"type": "text", "text": str(os.getpid())}]},
     }.get(name, {"content": []})
 
 
@@ -102,6 +110,11 @@ def result(method: str, params: dict[str, Any]) -> Any:
             return called(params["name"])
         case "prompts/list":
             return {"prompts": [{"name": "p" * 300}, {"name": "a b"}, {"name": "a.b", "arguments": [{"name": ""}]}]}
+        case "resources/list" if MANNER == "namesakes":
+            places = ("b", "a", "a", "c")
+            return {"resources": [{"name": "index", "uri": f"docs://{place}/index"} for place in places]}
+        case "resources/templates/list" if MANNER == "namesakes":
+            return {"resourceTemplates": [{"name": "log", "uriTemplate": f"{kind}://{{day}}"} for kind in "ba"]}
         case "resources/list":
             return {"resources": [{"name": "r", "uri": "u" * 20_000}, {"name": "\x1b[2J", "uri": "a:b"}]}
     return None

@@ -268,3 +268,14 @@ async def _refusing(status: int) -> AsyncIterator[str]:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
         yield f"http://127.0.0.1:{port}/mcp"
         group.cancel_scope.cancel()
+
+
+async def test_a_server_that_fails_again_in_the_same_way_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(McpConfig(command=("no-such-program",)), tmp_path) as server:
+        for _ in range(3):
+            with pytest.raises(McpFailure, match="there is no program 'no-such-program'"):
+                await server.call("tide", {})
+    told = [one.getMessage() for one in caplog.records if one.name == "turnkeeper.workspace.mcp_server"]
+    assert told == ["the MCP server tides failed: there is no program 'no-such-program'"]

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from turnkeeper.core.limits import MCP_PAGES_MAX, MCP_TOOLS_BYTES_MAX
-from turnkeeper.core.mcp import McpOutput, offer_names, output, printable, tool_names
+from turnkeeper.core.mcp import McpOutput, offer_names, output, printable, resource_names, tool_names
 from turnkeeper.model.config import McpConfig
 from turnkeeper.model.mcp import McpConnected, McpFailed
 from turnkeeper.model.value import encode
@@ -100,6 +100,16 @@ async def test_a_server_that_changes_its_tools_all_the_time_is_asked_once_a_seco
         assert len(server.tools) == 1
 
 
+async def test_resources_with_one_name_are_told_apart_by_their_addresses(tmp_path: Path) -> None:
+    async with lying("namesakes", tmp_path) as server:
+        offers = server.offers
+    named = resource_names("sea", offers.resources)
+    assert [one.uri for one in offers.resources] == ["docs://a/index", "docs://b/index", "docs://c/index"]
+    assert [one.uri_template for one in offers.templates] == ["a://{day}", "b://{day}"]
+    assert (named["sea:index"].uri, len(named)) == ("docs://a/index", 3)
+    assert {name.rpartition("_")[0] for name in named} == {"", "sea:index"}
+
+
 @pytest.mark.parametrize("name", ["number", "nothing", "text", "blocks", "picture", "escapes"])
 async def test_a_result_that_is_none_is_a_failure_or_a_text(name: str, tmp_path: Path) -> None:
     # The client takes a number for no answer at all.
@@ -110,6 +120,16 @@ async def test_a_result_that_is_none_is_a_failure_or_a_text(name: str, tmp_path:
             found = McpOutput(str(failure))
         assert found.text or found.files
         assert server.tools
+
+
+@pytest.mark.parametrize("name", ["text", "blocks", "misfit", "absent"])
+async def test_a_result_that_cannot_be_used_costs_the_call_and_not_the_server(name: str, tmp_path: Path) -> None:
+    async with lying("results", tmp_path) as server:
+        before = output(await server.call("process", {}))
+        with pytest.raises(McpFailure, match="sea carried out the call, and its answer cannot be used: "):
+            await server.call(name, {})
+        assert output(await server.call("process", {})) == before
+        assert server.status == McpConnected()
 
 
 def test_printable_text_keeps_lines_and_letters() -> None:

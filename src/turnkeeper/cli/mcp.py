@@ -101,7 +101,7 @@ def configured_server(config: "Config", name: str) -> "McpConfig":
 def _row(server: "McpServer") -> JsonObject:
     import msgspec
 
-    from turnkeeper.core.mcp import offer_names, tool_names
+    from turnkeeper.core.mcp import offer_names, resource_names, tool_names
 
     status: dict[str, object] = msgspec.to_builtins(server.status)
     return {
@@ -111,7 +111,7 @@ def _row(server: "McpServer") -> JsonObject:
         "error": status.get("error"),
         "tools": sorted(tool_names(server.name, [tool.name for tool in server.tools])),
         "prompts": sorted(offer_names(server.name, [one.name for one in server.offers.prompts])),
-        "resources": sorted(offer_names(server.name, [one.name for one in server.offers.resources])),
+        "resources": sorted(resource_names(server.name, server.offers.resources)),
         "enabled": server.is_on,
     }
 

@@ -24,12 +24,11 @@ class Flag(NamedTuple):
 
     def is_on(self, environ: Mapping[str, str]) -> bool:
         """Whether it is switched on: ``1`` or ``true``."""
-        return any(value.lower() in ("1", "true") for value in self.values(environ))
+        return (self.value(environ) or "").lower() in ("1", "true")
 
     def variable(self, environ: Mapping[str, str]) -> str:
-        """The name that switches it on, the strongest of them; its last name if none does."""
-        on = [name for name in self.names if environ.get(name, "").lower() in ("1", "true")]
-        return (on or self.names)[-1]
+        """The name that counts, which is the last that is set; the last of all if none is."""
+        return ([name for name in self.names if environ.get(name)] or self.names)[-1]
 
     def number(self, environ: Mapping[str, str]) -> int | None:
         """The positive whole number that it is set to; None for anything else."""

@@ -13,6 +13,7 @@ from turnkeeper.core.limits import (
     MCP_RESOURCE_CHARS_MAX,
     MEDIA_BYTES_MAX,
 )
+from turnkeeper.model.mcp import McpResource
 from turnkeeper.model.value import Json, JsonObject, encode
 
 NAME_MAX: Final = 64
@@ -42,12 +43,21 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
 
 
 def offer_names(server: str, names: Iterable[str]) -> dict[str, str]:
-    """Prompts or resources by what users call them: ``server:name``, as opencode does."""
+    """Prompts by what users call them: ``server:name``, as opencode does."""
     named: dict[str, str] = {}
     for one in sorted(set(names)):
         name = f"{sanitised(server)}:{sanitised(one)}"
         is_long = len(name) > 2 * NAME_MAX
         named[_hashed(name, f"{server}\0{one}") if is_long or name in named else name] = one
+    return named
+
+
+def resource_names(server: str, resources: Iterable[McpResource]) -> dict[str, McpResource]:
+    """Resources by what users call them. Of several with one name, the later ones have a hash of their address."""
+    named: dict[str, McpResource] = {}
+    for one in sorted(resources, key=lambda one: (one.name, one.uri)):
+        [name] = offer_names(server, [one.name])
+        named[_hashed(name, f"{server}\0{one.name}\0{one.uri}") if name in named else name] = one
     return named
 
 

@@ -18,6 +18,8 @@ from turnkeeper.workspace.browser_callback import WAIT_S, BrowserCallback
 PROVIDER: Final = "openrouter"
 SITE: Final = "https://openrouter.ai"
 EXCHANGE_S: Final = 30.0
+"""How long the site may take to give the key, from the request to the end of its answer."""
+ANSWER_BYTES_MAX: Final = 64 * 1024
 PATH: Final = "/callback"
 
 
@@ -26,9 +28,17 @@ class _Given(msgspec.Struct):
 
 
 def site(environ: Mapping[str, str]) -> str:
-    """The site: OpenRouter's own, or that of the address that a variable gives in its place."""
-    named = urlsplit(environ.get("OPENROUTER_BASE_URL", "").strip())
-    return f"{named.scheme}://{named.netloc}" if named.netloc else SITE
+    """The site: OpenRouter's own, or that of the address that a variable gives in its place. Raises Invalid."""
+    given = environ.get("OPENROUTER_BASE_URL", "").strip()
+    if not given:
+        return SITE
+    try:
+        named = urlsplit(given)
+    except ValueError:
+        named = urlsplit("")
+    if named.scheme not in ("http", "https") or not named.netloc:
+        raise Invalid(f"OPENROUTER_BASE_URL: {given!r} is no address; it begins with https:// or http://")
+    return f"{named.scheme}://{named.netloc}"
 
 
 def challenge(verifier: str) -> str:
@@ -57,21 +67,37 @@ class Callback(BrowserCallback):
         return given["code"]
 
 
-async def exchanged(code: str, verifier: str, site: str = SITE) -> str:
+async def exchanged(code: str, verifier: str, site: str = SITE, *, limit_s: float = EXCHANGE_S) -> str:
     """The API key for a code. Raises Invalid, which quotes neither."""
-    import httpx2  # Imported here: it takes longer to load than most commands take to run.
-
     url = f"{site}/api/v1/auth/keys"
     sent = {"code": code, "code_verifier": verifier, "code_challenge_method": "S256"}
+    content = await _posted(url, sent, limit_s)
     try:
-        async with httpx2.AsyncClient(timeout=EXCHANGE_S, follow_redirects=False) as client:
-            response = await client.post(url, json=sent)
-    except httpx2.HTTPError as error:
-        raise Invalid(f"{url} cannot be reached: {error}; nothing was stored") from error
-    if response.status_code != 200:
-        raise Invalid(f"{url} gave no key (status {response.status_code}); nothing was stored")
-    try:
-        given = msgspec.json.decode(response.content, type=_Given)
+        given = msgspec.json.decode(content, type=_Given)
     except msgspec.MsgspecError as error:
         raise Invalid(f"{url} gave no key: {error}; nothing was stored") from error
     return pasted(given.key, PROVIDER, "OpenRouter", own_host=True).key
+
+
+async def _posted(url: str, sent: Mapping[str, str], limit_s: float) -> bytes:
+    import anyio
+    import httpx2  # Imported here: it takes longer to load than most commands take to run.
+
+    content = bytearray()
+    try:
+        with anyio.fail_after(limit_s):
+            async with (
+                httpx2.AsyncClient(timeout=None, follow_redirects=False) as client,
+                client.stream("POST", url, json=sent) as response,
+            ):
+                if response.status_code != 200:
+                    raise Invalid(f"{url} gave no key (status {response.status_code}); nothing was stored")
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > ANSWER_BYTES_MAX:
+                        raise Invalid(f"{url} gave no key, but a long answer; nothing was stored")
+    except TimeoutError as error:
+        raise Invalid(f"{url} did not end its answer within {limit_s:g} s; nothing was stored") from error
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise Invalid(f"{url} cannot be reached: {error}; nothing was stored") from error
+    return bytes(content)

@@ -5,7 +5,6 @@ It is looked up for each turn, so that an edit takes effect.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -44,6 +43,7 @@ log = logging.getLogger(__name__)
 
 LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeeper trust %s` trusts it as it is now"
 KEPT: Final = "%s; until this is mended, the last good settings of the file hold"
+REFUSED: Final = "%s; until this is mended, prompts are refused"
 
 
 def configured_agents(config: Config, environ: Mapping[str, str]) -> dict[str, Agent]:
@@ -181,11 +181,18 @@ class ConfiguredDirectories:
 
     async def watch(self, sleep: Callable[[float], Awaitable[None]]) -> None:
         """Poll the settings of all places in use, so that mistakes are logged without a turn. Never ends."""
+        told: dict[Path, str] = {}
         while True:
             await sleep(SETTINGS_POLL_S)
+            refused: dict[Path, str] = {}
             for place in list(self._places.values()):
-                with suppress(Invalid):  # The next turn says so.
+                try:
                     self.config(place)
+                except Invalid as refusal:
+                    refused[place.directory] = str(refusal)
+            for problem in dict.fromkeys(refused[one] for one in refused if refused[one] != told.get(one)):
+                log.warning(REFUSED, problem)
+            told = refused
 
     async def rules(self, session: Session) -> Ruleset:
         """The rules of a session: those of its agent, then its own. Raises Invalid if there is no such agent."""

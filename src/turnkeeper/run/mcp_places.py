@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from turnkeeper.core.commands import argument_words
-from turnkeeper.core.mcp import McpOutput, offer_names, prompt_output, sanitised
+from turnkeeper.core.mcp import McpOutput, offer_names, prompt_output, resource_names, sanitised
 from turnkeeper.model.command import Command
 from turnkeeper.model.config import Config
 from turnkeeper.model.mcp import McpPrompt, McpResource
@@ -55,9 +55,8 @@ class McpPlaces:
         found: dict[str, Offered] = {}
         for server in await self.servers(place):
             if server.is_on:
-                by_name = {one.name: one for one in server.offers.resources}
-                named = offer_names(server.name, by_name)
-                found |= {key: Offered(server, by_name[name]) for key, name in named.items()}
+                named = resource_names(server.name, server.offers.resources)
+                found |= {key: Offered(server, resource) for key, resource in named.items()}
         return found
 
     async def mentioned(self, place: ProjectPlace, name: str) -> Offered | None:

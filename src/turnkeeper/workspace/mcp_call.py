@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from turnkeeper.core.limits import MCP_CALL_MAX_S
-from turnkeeper.workspace.mcp_connection import Connection, McpFailure, is_lost, is_unknown, words
+from turnkeeper.workspace.mcp_connection import Connection, McpFailure, is_lost, is_misfit, is_unknown, words
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -66,6 +66,8 @@ def _failure(name: str, connection: Connection, error: Exception, took_s: float)
     if is_lost(error):
         connection.breaks(words(error))
         return _lost(name, connection)
+    if is_misfit(error):
+        return McpFailure(f"The MCP server {name} carried out the call, and its answer cannot be used: {words(error)}")
     return McpFailure(f"The MCP server {name} refused the call: {words(error)}")
 
 

@@ -56,7 +56,16 @@ def is_lost(error: Exception) -> bool:
     from mcp.shared.exceptions import MCPError
     from mcp_types import CONNECTION_CLOSED
 
-    return not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED
+    if isinstance(error, MCPError):
+        return error.code == CONNECTION_CLOSED
+    return not is_misfit(error)
+
+
+def is_misfit(error: Exception) -> bool:
+    """Whether a call was answered with what the package does not take, as output that its schema does not allow."""
+    from pydantic import ValidationError
+
+    return isinstance(error, RuntimeError | ValidationError)
 
 
 def is_unknown(error: Exception, http_status: int | None) -> bool:

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 ANY_INPUT: Final[JsonObject] = {"type": "object", "properties": {}}
 
 Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 async def learn(client: "Client", others_s: float) -> McpOffers:
@@ -61,10 +62,8 @@ async def learn(client: "Client", others_s: float) -> McpOffers:
     return McpOffers(
         tools=_tools(tools),
         prompts=tuple(map(_prompt, _named(prompts))),
-        resources=tuple(
-            map(_resource, (one for one in _named(resources) if len(one.uri) <= MCP_DESCRIPTION_CHARS_MAX))
-        ),
-        templates=tuple(map(_template, _named(templates))),
+        resources=_by_address(resources, lambda one: str(one.uri), _resource),
+        templates=_by_address(templates, lambda one: one.uri_template, _template),
         instructions=printable(client.instructions or "") or None,
     )
 
@@ -94,6 +93,17 @@ def _named(found: Sequence[Any]) -> list[Any]:
     if len(by_name) < len(found):
         log.debug("%d of %d names of an MCP server are given twice or unusable", len(found) - len(by_name), len(found))
     return [by_name[name] for name in sorted(by_name)[:MCP_TOOLS_MAX]]
+
+
+def _by_address(
+    found: Sequence[Item], address: Callable[[Item], str], made: Callable[[Item], Made]
+) -> tuple[Made, ...]:
+    """What has an address of its own and a name that can be used. Several may have one name."""
+    of: dict[tuple[str, str], Item] = {}
+    for one in found:
+        if len(uri := address(one)) <= MCP_DESCRIPTION_CHARS_MAX:
+            of |= {(named.name, uri): one for named in _named([one])}
+    return tuple(made(of[key]) for key in sorted(of)[:MCP_TOOLS_MAX])
 
 
 def _tools(found: "Sequence[mcp_types.Tool]") -> tuple[McpTool, ...]:

@@ -94,7 +94,7 @@ class McpServer:
         self._call_s = given_ms / 1000 if given_ms is not None else MCP_CALL_S
         self._status: McpStatus = McpFailed(error="it has not been started")
         self._connection: Connection | None = None
-        self._failures = 0
+        self._failures, self._told = 0, ""
         self._wanted, self._tried, self._first = anyio.Event(), anyio.Event(), anyio.Event()
         self._rested, self._scope = anyio.Event(), anyio.CancelScope()
         self.want()
@@ -227,6 +227,7 @@ class McpServer:
 
     def _connected(self, connection: Connection, client: "Client") -> None:
         connection.client, connection.since, self._status = client, anyio.current_time(), McpConnected()
+        self._told = ""
         self._has_tried()
 
     def _has_tried(self) -> None:
@@ -242,10 +243,16 @@ class McpServer:
         self._failures = 1 if was_useful else self._failures + 1
         if connection.client is None and (connection.wants_login or connection.http_status in NEEDS_AUTH):
             self._status = McpNeedsAuth()
-            log.warning("the MCP server %s wants a login: `turnkeeper mcp auth`", self.name)
+            self._tell(f"the MCP server {self.name} wants a login: `turnkeeper mcp auth`")
             return
         self._status = McpFailed(error=connection.reason)
-        log.warning("the MCP server %s failed: %s", self.name, connection.reason)
+        self._tell(f"the MCP server {self.name} failed: {connection.reason}")
+
+    def _tell(self, words: str) -> None:
+        """Log a failure, once for the same one in a row: each turn tries again."""
+        if words != self._told:
+            log.warning("%s", words)
+        self._told = words
 
     @asynccontextmanager
     async def _opened(self, connection: Connection) -> AsyncIterator["Client"]:
