@@ -25,7 +25,7 @@ _UNSET: Final = (b"unspecified", b"unset")
 
 
 class SourceSettings(NamedTuple):
-    """What a project's repository is configured to."""
+    """The settings of a project's repository that concern its snapshots."""
 
     object_format: str = "sha1"
     converts_line_ends: bool = False
@@ -180,7 +180,7 @@ def _of_other_size(shadow: ShadowGit, entries: list[_Entry]) -> set[bytes]:
 def _asked(
     place: ShadowPlace, environ: Mapping[str, str], work: GitWork, *arguments: str, given: bytes | None = None
 ) -> bytes:
-    """The answer of the project's own repository."""
+    """The output of a git command in the project's own repository."""
     variables = git.environment(environ) | {"GIT_LITERAL_PATHSPECS": "1"}
     with work.started(arguments, place.root, variables, has_input=given is not None) as process:
         return work.finish(process, given)
