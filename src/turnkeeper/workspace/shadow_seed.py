@@ -33,7 +33,7 @@ class SourceSettings(NamedTuple):
 
 
 def settings(place: ShadowPlace, environ: Mapping[str, str], work: GitWork) -> SourceSettings:
-    """The settings of the project's repository that concern its snapshots; the defaults if git cannot say."""
+    """The settings of the project's repository that concern its snapshots; the defaults if git fails."""
     given: dict[bytes, bytes] = {}
     if place.source is not None:
         with suppress(GitFailed):
@@ -47,7 +47,7 @@ def settings(place: ShadowPlace, environ: Mapping[str, str], work: GitWork) -> S
 
 
 def stamps(place: ShadowPlace, environ: Mapping[str, str]) -> list[tuple[int, ...] | None]:
-    """A value that changes when the settings may have changed."""
+    """The stamps of the files that the settings come from, which change with them."""
     home = environ.get("HOME", "")
     user = environ.get("GIT_CONFIG_GLOBAL") or f"{home}/.gitconfig"
     shared = f"{environ.get('XDG_CONFIG_HOME') or f'{home}/.config'}/git/config"
