@@ -44,7 +44,7 @@ class ProviderSummary(Value):
 
 
 class UsableProviders(Value):
-    """All of these."""
+    """The providers that a server can use."""
 
     providers: tuple[ProviderSummary, ...]
 
