@@ -50,7 +50,7 @@ class UsableProviders(Value):
 
 
 class SavedPermission(Value):
-    """What was allowed for good, as a server spells it. It does not say since when."""
+    """A saved approval in the wire format of a server, which has no time."""
 
     id: str
     project_id: str

@@ -82,7 +82,7 @@ class PluginContext:
         self.name = name
         """The name of the plugin."""
         self.directory = directory
-        """Where the sessions work that the plugin is loaded for."""
+        """The directory of the sessions that the plugin is loaded for."""
         self.worktree = worktree
         """The top of the project; the root of the file system where there is none."""
         self.environ = environ

@@ -23,7 +23,7 @@ class BrowserCallback:
         self._path, self._host, self._port = path, host, port
         self._arrived: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
         self.accepts: Callable[[Mapping[str, str]], bool] = lambda given: True
-        """Whether a browser with these parameters is the right one. Others are sent away, and the wait goes on."""
+        """Whether a browser with these parameters is the right one. Others get an error page, and the wait goes on."""
         self.url = ""
 
     async def arrival(self, timeout_s: float = WAIT_S) -> dict[str, str]:

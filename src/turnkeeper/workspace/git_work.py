@@ -77,7 +77,7 @@ class GitWork:
         self._guard = threading.Lock()
         self._is_stopped = False
         self.when_slow: Callable[[], None] = lambda: None
-        """Called when a process takes long. It raises GitStopped if the process would never end."""
+        """Called when a process is slow. Raises GitStopped if the process would never end."""
 
     def stop(self) -> None:
         """Kill the running processes, and start no more."""

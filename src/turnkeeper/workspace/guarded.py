@@ -25,7 +25,7 @@ class Guarded:
         self.exit_code: int | None = None
         self.is_alive = True
         self.is_left = False
-        """Whether the command is over and a process that it started goes on."""
+        """Whether the command has ended and a background process of it goes on."""
         self._heard = b""
         control.setblocking(False)
 

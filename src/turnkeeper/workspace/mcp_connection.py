@@ -31,11 +31,11 @@ class Connection:
         self.http_status: int | None = None
         """The status of the last answer over HTTP."""
         self.wants_login = False
-        """Whether a user has to agree before calls can be made."""
+        """Whether the server requires a login of the user."""
         self.changed = anyio.Event()
-        """Set when the server may offer other things than before."""
+        """Set when the offers of the server may have changed."""
         self.learned = anyio.Event()
-        """Set unless the server has reported a change that is not learned yet."""
+        """Set unless the server has reported a change and the new offers are not read yet."""
         self.learned.set()
 
     def breaks(self, reason: str) -> None:

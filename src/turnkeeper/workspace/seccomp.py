@@ -55,7 +55,7 @@ _LOAD, _EQUAL, _AT_LEAST, _ANSWER = 0x20, 0x15, 0x35, 0x06
 _ALLOWED: Final = 0x7FFF0000
 _REFUSED: Final = 0x00050000
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Where a filter finds the number of a call, the processor, and the lower halves of the first two arguments."""
+"""Offsets in the input of a filter: number of the call, processor, and the lower halves of the first two arguments."""
 _NO_SLOWER_MEMORY: Final = 1 << 2
 """Flag without which older kernels switch on a processor mitigation that slows down every program."""
 

@@ -26,7 +26,7 @@ from turnkeeper.workspace import setting_references as references
 from turnkeeper.workspace.markdown_files import MarkdownFile
 
 Layer: TypeAlias = Literal["user", "well-known", "project", "named file", "variable", "program", "plugin"]
-"""Where settings come from, weakest first."""
+"""The kind of a source of settings, weakest first."""
 
 _BODIES: Final = {"agent": "prompt", "command": "template"}
 """The setting that holds the text below the front matter of a markdown file, by kind."""

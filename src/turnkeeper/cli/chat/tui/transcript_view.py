@@ -91,7 +91,7 @@ class TranscriptView(VerticalScroll):
         self._rows: dict[str, Row] = {}
         self.is_following = True
         self.unseen = 0
-        """How many entries came since the user moved up."""
+        """Number of entries that were added since the user scrolled up."""
 
     # Drawing.
 
