@@ -48,7 +48,7 @@ class Agent(msgspec.Struct, frozen=True):
         yield from _with_children(self.children or (), f"the children of the agent {self.name!r:.80}")
 
     def _settings(self, *, is_child: bool) -> dict[str, object]:
-        """Its own settings. Who is only a child of others answers no prompts, unless its mode says so."""
+        """The settings of this agent without its children. A child answers no prompts, unless its mode allows it."""
         own = {
             "description": self.description,
             "prompt": self.prompt,
@@ -64,7 +64,7 @@ class Agent(msgspec.Struct, frozen=True):
         return {key: value for key, value in own.items() if value is not None}
 
     def _permission(self) -> PermissionConfig | None:
-        """The given rules, and that tasks go to the children only: as a rule for all tasks says, or unasked."""
+        """The given rules, limited to tasks for the children: with the action of the task rule, by default allow."""
         if self.children is None:
             return self.permission
         given: PermissionConfig = {"*": self.permission} if isinstance(self.permission, str) else self.permission or {}
@@ -89,7 +89,7 @@ def configuration_of(agents: Sequence[Agent]) -> JsonObject:
 
 
 def _with_children(agents: Sequence[Agent], words: str) -> Iterator[Agent]:
-    """Agents, their children, and theirs. Raises Invalid for what cannot be agents, which ``words`` name."""
+    """Agents with all their descendants. Raises Invalid, with ``words``, for values that are no agents."""
     if not isinstance(agents, Sequence) or not all(isinstance(one, Agent) for one in agents):
         raise Invalid(f"{words} are a list of Agents, not {agents!r:.80}")
     for agent in agents:

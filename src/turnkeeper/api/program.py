@@ -1,4 +1,4 @@
-"""What a program gives to ``open``: settings, tools, components, agents and a provider of its own."""
+"""Arguments of ``open`` from a program: settings, tools, components, agents and a provider."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ def settings_of(
     agents: Sequence[Agent] = (),
     provider: "Provider | None" = None,
 ) -> "Settings | None":
-    """The settings with what the program gives besides. Raises Invalid if something of it is wrong."""
+    """The settings with the program's tools, components, agents and provider. Raises Invalid if one is wrong."""
     if not (config or tools or components or agents or provider):
         return settings
     import msgspec
@@ -64,7 +64,7 @@ def _tool(given: "AnyTool | Function") -> "AnyTool":
 
 
 def _with_tools(load: "Callable[[], Sequence[AnyTool]]", own: "Sequence[AnyTool]") -> "Callable[[], Sequence[AnyTool]]":
-    """The tools of the program beside the others; of two with one name, that of the program."""
+    """The tools of the program and the others; a tool of the program replaces another of the same name."""
     names = {one.name for one in own}
     if len(names) < len(own):
         raise Invalid(f"two tools have one name; the names are {', '.join(sorted(one.name for one in own))}")

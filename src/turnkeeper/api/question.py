@@ -1,4 +1,4 @@
-"""AskedQuestion: what a caller asks: a prompt, the model and agent for it, and the type of the output."""
+"""AskedQuestion: the question of a caller: a prompt, its model and agent, and the type of the output."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ class AskedQuestion:
         if self._output is not None:
             changes["format"] = JsonSchemaFormat(schema=self._output.schema)
         self._prompt = given.but(**changes)
-        check_content(self._prompt)  # Here, too, like the id: a session would be made for it.
+        check_content(self._prompt)  # Checked here like the id, before a session is created for the prompt.
 
     def prompt(self, session_id: str) -> Prompt:
         """The prompt as it is sent in a session."""
@@ -55,7 +55,7 @@ class AskedQuestion:
         return self._prompt.but(message_id=message_id)
 
     async def answer(self, store: Store, sent: "Sent", reason: str) -> Answer[Any]:
-        """The answer that is recorded. ``reason`` is why the session rests."""
+        """The recorded answer. ``reason`` is the reason why the session rests."""
         from turnkeeper.sessions.ask import answer_turns
 
         turns = await answer_turns(store, sent.receipt)
@@ -63,7 +63,7 @@ class AskedQuestion:
         return answer_of(sent.receipt.session_id, sent.receipt.message_id, turns, output, error)
 
     def _converted(self, structured: object, text: str, error: Failure | None) -> tuple[Any, Failure | None]:
-        """The output as the type that was asked for, or why it cannot be."""
+        """The output in the requested type, or the failure of the conversion."""
         if self._output is None:
             return text, error
         if error is not None:

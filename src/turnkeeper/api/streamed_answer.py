@@ -125,7 +125,7 @@ class _Settled:
         self._error: Exception | None = None
 
     async def run(self, settle: "Callable[[Sent], Awaitable[Outcome]]", sent: "Sent") -> None:
-        """Wait. What is raised is kept for the consumer: in the task group it would end all sessions."""
+        """Wait for the end. An exception is kept for the consumer: in the task group it would end all sessions."""
         try:
             self._outcome = await settle(sent)
         except Exception as error:
@@ -135,7 +135,7 @@ class _Settled:
             self._done.set()
 
     async def wait(self) -> "Outcome":
-        """How the session came to rest. Raises what went wrong."""
+        """Wait for the outcome of the session. Raises the exception of ``run``."""
         await self._done.wait()
         if self._error is not None:
             raise self._error

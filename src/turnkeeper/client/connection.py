@@ -61,7 +61,7 @@ class ServerConnection:
         )
         self._has_answered = False
         self.retried: set[object] = set()
-        """What is being tried again now, because the server did not answer: requests and streams."""
+        """The requests and streams that are being retried now, because the server did not answer."""
 
     async def call(
         self,

@@ -44,13 +44,13 @@ class ProviderSummary(Value):
 
 
 class UsableProviders(Value):
-    """All of these."""
+    """The providers that a server can use."""
 
     providers: tuple[ProviderSummary, ...]
 
 
 class SavedPermission(Value):
-    """What was allowed for good, as a server spells it. It does not say since when."""
+    """A saved approval in the wire format of a server, which has no time."""
 
     id: str
     project_id: str

@@ -1,4 +1,4 @@
-"""What plugins change in a tool call, in a command's environment, and in a request to the user."""
+"""Plugin hooks around a tool call, the environment of a command, and a permission request to the user."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from turnkeeper.tools.tool import Attachment, ToolOutput
 
 
 class PluggedCall(NamedTuple):
-    """One tool call, as plugins change it."""
+    """One tool call, with the plugins that may change its arguments, environment and output."""
 
     plugins: PluginSet
     tool: str
@@ -34,7 +34,7 @@ class PluggedCall(NamedTuple):
         return await environ(self.plugins, given, cwd, session_id=self.session_id, call_id=self.call_id)
 
     async def result(self, args: JsonObject, output: ToolOutput) -> ToolOutput:
-        """The output of the tool, which was run with these arguments."""
+        """The output of the tool after all plugins; ``args`` are the arguments it was run with."""
         if not self.plugins.has(h.TOOL_AFTER.name):
             return output
         asked = p.ToolAfterInput(tool=self.tool, session_id=self.session_id, call_id=self.call_id, args=args)
@@ -59,13 +59,13 @@ async def environ(
         return given
     asked = p.ShellEnvInput(cwd=str(cwd), session_id=session_id, call_id=call_id)
     added = (await plugins.trigger(h.SHELL_ENV, asked, p.ShellEnvOutput(), session_id=session_id)).output.env
-    # A name or value that no program can be given would make every command fail.
+    # A variable that the system does not accept would make every command fail.
     usable = {name: value for name, value in added.items() if name and "=" not in name and "\0" not in name + value}
     return {**given, **usable}
 
 
 async def permission(plugins: PluginSet, request: PermissionRequest) -> Changed[p.PermissionAskOutput]:
-    """What plugins answer to a request in the place of the user."""
+    """The answer of plugins to a permission request in place of the user, if there is one."""
     if not plugins.has(h.PERMISSION_ASK.name):
         return Changed(p.PermissionAskOutput())
     asked = p.PermissionAskInput(request=request)

@@ -1,4 +1,4 @@
-"""The context of a plugin: where it works, and what it may register. All of it is removed with the plugin."""
+"""The context of a plugin: its directory, and its registrations, which are removed with the plugin."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -36,14 +36,14 @@ class Entry(NamedTuple):
 
 
 class PluginTool(NamedTuple):
-    """A tool, and the plugin that brought it."""
+    """A tool, and the plugin that registered it."""
 
     tool: AnyTool
     plugin: str
 
 
 class Contributions:
-    """What the plugins of one place have registered, each kind under its keys."""
+    """The registries of the plugins of one place, one for each kind of registration."""
 
     def __init__(self) -> None:
         self.tools: Registry[PluginTool] = Registry("tool of a plugin")
@@ -82,7 +82,7 @@ class PluginContext:
         self.name = name
         """The name of the plugin."""
         self.directory = directory
-        """Where the sessions work that the plugin is loaded for."""
+        """The directory of the sessions that the plugin is loaded for."""
         self.worktree = worktree
         """The top of the project; the root of the file system where there is none."""
         self.environ = environ

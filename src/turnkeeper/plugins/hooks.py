@@ -20,9 +20,9 @@ class Hook(msgspec.Struct, Generic[I, O], frozen=True):
     input: type[I]
     output: type[O]
     when: str
-    """When it is called, and what comes of a change."""
+    """The time of the call, and the effect of a change."""
     check: Callable[[O], None] = checks.nothing
-    """Raises Invalid for an output that makes no sense though its types are right."""
+    """Check of an output whose types are right: raises Invalid if it cannot be used."""
 
 
 class Registering(msgspec.Struct, frozen=True):

@@ -23,13 +23,13 @@ from turnkeeper.workspace.tool_files import ToolTrust
 log = logging.getLogger(__name__)
 
 PLACES_MAX: Final = 64
-"""For so many places plugins are kept loaded."""
+"""Maximum number of places whose plugins are kept loaded."""
 DISPOSE_S: Final = 1.0
-"""How long plugins may take to leave that were just being loaded when everything was stopped."""
+"""Time limit for disposing of plugins whose loading was cancelled."""
 
 
 class PluginHost:
-    """Keeps the plugins of each place loaded, as its files and settings say now."""
+    """Keeps the plugins of each place loaded, and loads them again when files or settings change."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class PluginHost:
         limits: Limits | None = None,
         now: Callable[[], int] | None = None,
     ) -> None:
-        """``tell`` is told of problems: the directory, the session or an empty text, and words.
+        """``tell`` receives problems: the directory, the session or an empty text, and the message.
 
-        ``renewed`` is told when a directory has other plugins. ``now`` is the clock, in milliseconds since 1970.
+        ``renewed`` is called when the plugins of a directory change. ``now`` is the clock, in milliseconds since 1970.
         """
         self._environ, self._trust = environ, trust
         self._tell, self._tell_renewed = tell, renewed
@@ -54,7 +54,7 @@ class PluginHost:
 
     @property
     def places(self) -> int:
-        """For how many places plugins are kept."""
+        """The number of places whose plugins are loaded."""
         return len(self._sets)
 
     def now(self, directory: Path) -> PluginSet:
@@ -62,7 +62,7 @@ class PluginHost:
         return self._sets.get(directory, NONE)
 
     async def of(self, place: ProjectPlace, loaded: LoadedSettings) -> PluginSet:
-        """The plugins of a place. Those that are new or changed are loaded, and those that are gone are removed."""
+        """The plugins of a place. New and changed plugins are loaded, and deleted ones are removed."""
         if flags.PURE.is_on(self._environ):
             return NONE
         directories = [one.path for one in loaded.directories]
@@ -70,7 +70,7 @@ class PluginHost:
         if [plugin.source for plugin in self.now(place.directory).plugins] == wanted:
             return self.now(place.directory)
         async with self._lock:
-            known = self.now(place.directory)  # Until the new ones are loaded, others are given these.
+            known = self.now(place.directory)  # Other callers get these until the new ones are loaded.
             if [plugin.source for plugin in known.plugins] != wanted:
                 known = await self._renewed(place, known, wanted)
                 self._tell_renewed(place.directory, known)
@@ -83,7 +83,7 @@ class PluginHost:
             return known
 
     async def aclose(self) -> None:
-        """Tell all plugins that they leave."""
+        """Dispose of all plugins."""
         while self._sets:
             await self._dispose(self._sets.popitem()[1])
 
@@ -92,7 +92,7 @@ class PluginHost:
             await known.dispose(plugin)
 
     async def _renewed(self, place: ProjectPlace, known: PluginSet, wanted: Sequence[PluginSource]) -> PluginSet:
-        """The plugins of these sources. Those that stay are not loaded again."""
+        """The plugins of these sources. Unchanged plugins are not loaded again."""
         kept = {plugin.source: plugin for plugin in known.plugins if plugin.source in wanted}
         for plugin in reversed(known.plugins):
             if plugin.source not in kept:
@@ -105,7 +105,7 @@ class PluginHost:
                 if plugin.source not in kept:
                     await self._load(place, plugin)
         except BaseException:
-            # Cancelled half-way: what was registered would stand in the way of the next try.
+            # Cancelled half-way: the registrations would conflict with those of the next attempt.
             self._sets[place.directory] = PluginSet(kept.values(), contributed, tell)
             with anyio.move_on_after(DISPOSE_S, shield=True):
                 for plugin in plugins:

@@ -1,6 +1,6 @@
-"""Checks of outputs whose types are right: what no provider and no session could take is the plugin's mistake.
+"""Checks of outputs whose types are right: values that no provider and no session accepts are errors of the plugin.
 
-Each raises Invalid.
+Each check raises Invalid.
 """
 
 import re
@@ -15,11 +15,11 @@ _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 def nothing(output: p.Output) -> None:
-    """Any value of the type will do."""
+    """No check: any value of the type is accepted."""
 
 
 def headers(output: p.HeadersOutput) -> None:
-    """HTTP can send the headers."""
+    """Header names and values are valid in HTTP."""
     for name, value in output.headers.items():
         if _NAME.fullmatch(name) is None:
             raise Invalid(f"{name!r:.80} cannot name a header")
@@ -28,24 +28,24 @@ def headers(output: p.HeadersOutput) -> None:
 
 
 def params(output: p.ParamsOutput) -> None:
-    """An answer may have a token."""
+    """The limit allows at least one token."""
     if output.max_output_tokens is not None and output.max_output_tokens < 1:
         raise Invalid(f"max_output_tokens is {output.max_output_tokens}, and an answer has at least one token")
 
 
 def message(output: p.ChatMessageOutput) -> None:
-    """A message has something to say."""
+    """A message has at least one part."""
     if not output.parts:
         raise Invalid("a message has at least one part")
 
 
 def command(output: p.CommandBeforeOutput) -> None:
-    """A prompt has something to say."""
+    """A prompt has at least one part."""
     if not output.parts:
         raise Invalid("a prompt has at least one part")
 
 
 def small_model(output: p.SmallModelOutput) -> None:
-    """It is a name of a model."""
+    """The model, if given, is named as ``provider/model``."""
     if output.model is not None:
         model_choice(output.model)

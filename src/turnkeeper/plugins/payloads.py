@@ -1,4 +1,4 @@
-"""What hooks are given: a frozen input for each hook, and an output that the hook changes in place."""
+"""Payloads of hooks: a frozen input for each hook, and an output that the hook changes in place."""
 
 from typing import Literal
 

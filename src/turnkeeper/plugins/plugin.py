@@ -17,7 +17,7 @@ from turnkeeper.plugins.hooks import AUTH, NAMES, PROVIDER, TOOL, name_of
 from turnkeeper.plugins.sources import PluginFunction, PluginSource
 
 _READ: Final = frozenset({TOOL, PROVIDER, AUTH})
-"""Hooks that are objects and no functions."""
+"""Hooks that are objects instead of functions."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -42,13 +42,13 @@ class Plugin:
         self._threads, self._limits, self._now = threads, limits, now
         self.state: PluginState = "left out" if source.problem is not None else "loaded"
         self.error = source.problem
-        """What went wrong last."""
+        """The last error."""
         self._failures = 0
         self._failed_at: int | None = None
         self._hung: set[str] = set()
         """Hooks that exceeded their time; they are not called again."""
         self._told: dict[str, tuple[str, str]] = {}
-        """What was told of each hook last, and in which session."""
+        """The last published message about each hook, and its session."""
 
     @property
     def name(self) -> str:
@@ -57,12 +57,12 @@ class Plugin:
 
     @property
     def hooks(self) -> list[str]:
-        """The names of its hooks."""
+        """The names of the plugin's hooks."""
         return self.context.hook_names
 
     @property
     def status(self) -> PluginStatus:
-        """What became of it."""
+        """The state of the plugin, with its failures."""
         return PluginStatus(
             name=self.name,
             kind=self.source.kind,
@@ -80,7 +80,7 @@ class Plugin:
         return [] if hook in self._hung else self.context.handlers(hook)
 
     async def load(self, find: Callable[[], PluginFunction]) -> None:
-        """Run the module and make the plugin. What goes wrong is noted in ``error``, and leaves nothing behind."""
+        """Run the module and make the plugin. A failure is stored in ``error``, and its registrations are removed."""
         options = msgspec.json.decode(self.source.options, type=dict[str, object])
 
         async def made() -> object:
@@ -102,20 +102,20 @@ class Plugin:
         try:
             return await self._bounded(partial(self._threads.call, handler, *given), self._limits.hook_s)
         except TimeoutError:
-            # Each such call may keep a thread for good, so there is no second one.
+            # A hanging call may block its thread for ever, so the hook is not called again.
             self._hung.add(hook)
             raise
 
     async def aclose(self) -> None:
-        """Remove what it registered, and end what it runs."""
+        """Remove all registrations, and end the threads of the plugin."""
         self.context.close()
         await self._threads.aclose()
 
     def failed(self, hook: str, error: Exception, session_id: str = "") -> str | None:
-        """Note that a hook failed; what happened, for people. None if a session was told that of the hook last.
+        """Record the failure of a hook; returns the message, or None if it repeats the hook's last one in a session.
 
-        Some hooks are called for each tool of each request, and one for each event: the same words would come hundreds
-        of times.
+        Some hooks are called for each tool of each request, and one for each event: the message would be repeated
+        hundreds of times.
         """
         self._note(f"{hook}: {_words(error)}")
         left = "; the hook is not called again until the plugin is loaded again" if hook in self._hung else ""
@@ -136,7 +136,7 @@ class Plugin:
         raise TimeoutError(f"it took more than {limit_s:g} s")
 
     def _take(self, made: object) -> None:
-        """Register the hooks of what the function gave: an object with methods, or a mapping."""
+        """Register the hooks in the result of the plugin function: an object with methods, or a mapping."""
         for name, value in _members(made):
             hook = name_of(name)
             if hook is None:

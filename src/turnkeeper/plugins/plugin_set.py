@@ -1,7 +1,7 @@
 """The plugins of one place, in their order: each hook calls them one after the other.
 
-A plugin is given a copy of the output. What it changed counts if it still has the right types; if the plugin raises,
-hangs or breaks a type, the output of the plugin before it is kept, the problem is told, and work goes on.
+A plugin gets a copy of the output. Its changes are used if all types are right; if the plugin raises, hangs or breaks
+a type, the output of the plugin before it is kept, the problem is published, and work goes on.
 """
 
 import logging
@@ -45,7 +45,7 @@ class PluginSet:
         contributed: Contributions | None = None,
         tell: Callable[[str, str], None] = _unheard,
     ) -> None:
-        """``tell`` is told what went wrong: the session (or an empty text), and words."""
+        """``tell`` receives problems: the session (or an empty text), and the message."""
         self.plugins: Sequence[Plugin] = tuple(plugins)
         self.contributed = contributed or Contributions()
         self._tell = tell
@@ -55,7 +55,7 @@ class PluginSet:
         return any(plugin.handlers(hook) for plugin in self.plugins)
 
     async def trigger(self, hook: Hook[I, O], input: I, output: O, *, session_id: str = "") -> Changed[O]:
-        """The output after all plugins have seen it."""
+        """Call a hook of all plugins, one after the other; the final output."""
         by: list[str] = []
         for plugin in self.plugins:
             for handler in plugin.handlers(hook.name):
@@ -79,9 +79,9 @@ class PluginSet:
                     await plugin.call(EVENT, handler, event)
 
     async def configured(self, settings: JsonObject) -> list[tuple[Plugin, JsonObject]]:
-        """The settings after each plugin that has seen them, in their order; ``settings`` itself stays as it is.
+        """The settings after each plugin that was called with them, in order; ``settings`` itself is not changed.
 
-        What a plugin makes of them counts if all types are right.
+        The result of a plugin is used if all types are right.
         """
         made: list[tuple[Plugin, JsonObject]] = []
         for plugin in self.plugins:
@@ -94,20 +94,20 @@ class PluginSet:
         return made
 
     async def dispose(self, plugin: Plugin) -> None:
-        """Tell a plugin that it leaves, and remove what it registered."""
+        """Call the dispose hook of a plugin, and remove its registrations."""
         for handler in plugin.handlers(DISPOSE):
             with _contained(partial(self._log_failure, plugin, DISPOSE)):
                 await plugin.call(DISPOSE, handler)
         await plugin.aclose()
 
     def unusable(self, names: Sequence[str], hook: str, error: Exception, session_id: str = "") -> None:
-        """Report that what these plugins made of an output cannot be used here, such as an unknown model."""
+        """Report that the output of these plugins cannot be used here, for example an unknown model."""
         for plugin in self.plugins:
             if plugin.name in names:
                 self.problem(plugin, hook, error, session_id)
 
     def problem(self, plugin: Plugin, hook: str, error: Exception, session_id: str = "") -> None:
-        """Log that a hook of a plugin failed, and tell it; not twice in a row."""
+        """Log and publish the failure of a hook; not twice in a row."""
         if (words := plugin.failed(hook, error, session_id)) is not None:
             self._log(words)
             self._tell(session_id, words)
@@ -130,4 +130,4 @@ def _contained(report: Callable[[Exception], None]) -> Iterator[None]:
 
 
 NONE = PluginSet()
-"""No plugins."""
+"""The empty set of plugins."""

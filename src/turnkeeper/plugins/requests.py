@@ -1,4 +1,4 @@
-"""What plugins change in a request to a model. The recorded history is never changed."""
+"""Plugin hooks around a request to a model. They never change the recorded history."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -18,14 +18,14 @@ O = TypeVar("O", bound=p.Output)  # noqa: E741 # The output of a hook.
 
 
 class ChangedRequest(NamedTuple):
-    """A request, and who changed what in it: ``audit: system``."""
+    """A request, and its changes by plugin and field: ``audit: system``."""
 
     request: ModelRequest
     changes: tuple[str, ...] = ()
 
 
 async def changed_request(plugins: PluginSet, request: ModelRequest, asked: p.RequestInput) -> ChangedRequest:
-    """The request after all plugins have seen it."""
+    """The request after the hooks of all plugins."""
     changes: list[str] = []
 
     async def changed(what: str, hook: h.Hook[p.RequestInput, O], given: O) -> O | None:
@@ -61,7 +61,7 @@ async def changed_request(plugins: PluginSet, request: ModelRequest, asked: p.Re
 async def changed_tools(
     plugins: PluginSet, tools: tuple[ToolDefinition, ...], session_id: str
 ) -> tuple[tuple[ToolDefinition, ...], tuple[str, ...]]:
-    """The tools as plugins describe them, and who changed them. Without a change these are the same objects."""
+    """The tools with changes by plugins, and the plugins that made them. Unchanged tools are the same objects."""
     if not plugins.has(h.TOOL_DEFINITION.name):
         return tools, ()
     found, by = list[ToolDefinition](), dict[str, None]()
@@ -77,7 +77,7 @@ async def changed_tools(
 
 
 def brought_tools(plugins: PluginSet, tools: Sequence[ToolDefinition]) -> dict[str, str]:
-    """A hash of the tools that each plugin brings to a request, by its name."""
+    """A hash of the tools in a request that each plugin registered, by the name of the plugin."""
     owners = {one.tool.name: one.plugin for one in plugins.contributed.tools}
     found: dict[str, list[ToolDefinition]] = {}
     for tool in tools if owners else ():

@@ -1,4 +1,4 @@
-"""What plugins make of the settings of a place: what they register is below all files, their ``config`` hook above."""
+"""Settings with the changes of plugins: registrations are weaker than all files, ``config`` hooks are stronger."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,20 +18,20 @@ from turnkeeper.workspace.settings_source import SettingsSource
 
 
 class _Plugged(NamedTuple):
-    """What the plugins of a place made of settings."""
+    """Cache entry: the settings of a place before and after its plugins."""
 
     plugins: PluginSet
     loaded: LoadedSettings
     changed: LoadedSettings
 
     def is_of(self, loaded: LoadedSettings) -> bool:
-        """Whether it was made from these settings. Files that refer to others are read anew for each question."""
+        """Whether the entry was made from these settings. They are compared by value: some are read each time."""
         known = self.loaded
         return known is loaded or (known.merged == loaded.merged and known.config == loaded.config)
 
 
 class PluggedSettings:
-    """The plugins of places, with the settings as they change them."""
+    """The plugins of places, and a cache of the settings after their changes."""
 
     def __init__(self, host: PluginHost) -> None:
         self.host = host
@@ -42,7 +42,7 @@ class PluggedSettings:
         return self.host.now(directory)
 
     async def renew(self, place: ProjectPlace, loaded: LoadedSettings) -> PluginSet:
-        """The plugins of a place as its files and settings say now."""
+        """Load the current plugins of a place, and update its settings."""
         plugins = await self.host.of(place, loaded)
         known = self._known.get(place.directory)
         if not plugins.plugins:
@@ -54,7 +54,7 @@ class PluggedSettings:
         return plugins
 
     def config(self, directory: Path, loaded: LoadedSettings) -> Config:
-        """The settings of a directory. Newer ones are given to plugins when the directory is used next."""
+        """The settings of a directory with the changes of plugins, which ``renew`` makes for newer settings."""
         return self.changed(directory, loaded).config
 
     def changed(self, directory: Path, loaded: LoadedSettings) -> LoadedSettings:

@@ -1,4 +1,4 @@
-"""Where plugins come from: packages that the settings name, and files in directories of settings."""
+"""Sources of plugins: packages that the settings name, and files in directories of settings."""
 
 import importlib.metadata
 import os
@@ -29,13 +29,13 @@ class PluginSource(NamedTuple):
     name: str
     kind: Literal["package", "file"]
     where: str
-    """The file, or what the entry point names."""
+    """The path of the file, or the target of the entry point."""
     stamp: tuple[int, ...] = ()
-    """The marks by which a change of the file is noticed."""
+    """Times, size and inode of the file, which show that it changed."""
     options: str = "{}"
     """Options of the settings, as JSON."""
     problem: str | None = None
-    """Why it is not loaded."""
+    """The reason why the plugin is not loaded."""
     is_untrusted: bool = False
 
 
@@ -53,7 +53,7 @@ class Packages:
 
     @property
     def names(self) -> Collection[str]:
-        """The names of all of them."""
+        """The names of all plugins of packages."""
         self.named("")
         return sorted(self._known or ())
 
@@ -78,7 +78,7 @@ def _missing(name: str, packages: Packages) -> str:
 
 
 def files_in(directories: Sequence[Path], trust: ToolTrust) -> Iterator[PluginSource]:
-    """The files of plugins in directories of settings. A file that may not be loaded says so."""
+    """The files of plugins in directories of settings. A file that may not be loaded has a ``problem``."""
     for path in tool_files.found_in(directories, PLUGIN_FOLDERS):
         try:
             found = os.stat(path)

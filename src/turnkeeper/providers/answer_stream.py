@@ -32,7 +32,7 @@ async def answer_stream(provider: Provider, request: ModelRequest) -> AsyncGener
 
 
 def _explained(event: StreamEvent, request: ModelRequest) -> StreamEvent:
-    """The event; a call of one of our tools whose input is no JSON is told the schema that it must fit."""
+    """The event; for a call of one of our tools with invalid JSON, the error contains the schema of the input."""
     if not isinstance(event, ToolFailed):
         return event
     schema = next((tool.schema for tool in request.tools if tool.name == event.name), None)

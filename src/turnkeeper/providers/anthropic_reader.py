@@ -111,7 +111,7 @@ class Reader(codec.Reader):
         return True
 
     def _begin(self, message: _Message) -> None:
-        """Some hosts repeat ``message_start``; one with another id does not belong to this answer."""
+        """Begin the message. Some hosts repeat ``message_start``; one with another id is refused."""
         name = message.id or ""
         if self._begun is not None and (not name or name != self._begun):
             raise MalformedStream("the message begins twice")

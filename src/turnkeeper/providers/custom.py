@@ -1,4 +1,4 @@
-"""Custom providers: a function that answers requests, made a Provider."""
+"""Custom providers: adapts a function that answers requests to a Provider."""
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -61,14 +61,14 @@ class _Custom:
 
 
 async def _given(function: AnswerFunction, request: ModelRequest) -> object:
-    """What a function gives. A plain one may block, and would hold up every session."""
+    """The result of a function. A plain function may block, so it runs on a thread."""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         return function(request)
     return await to_thread.run_sync(function, request, abandon_on_cancel=True)
 
 
 async def _pieces(found: object) -> AsyncIterator[Piece]:
-    """What a function gave, piece by piece."""
+    """The pieces of the result of a function."""
     if isinstance(found, AsyncIterator):
         async for piece in found:
             yield _piece(piece)

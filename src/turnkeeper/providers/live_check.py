@@ -1,4 +1,4 @@
-"""The live check: asks a provider everything that ``core.live_checks`` wants to know, and counts what it costs."""
+"""Live check: sends the requests of ``core.live_checks`` to a provider, and sums up their tokens and cost."""
 
 from collections.abc import AsyncIterator
 
@@ -23,7 +23,7 @@ class LiveCheck:
         self.dollars = 0.0
 
     async def results(self) -> AsyncIterator[CheckResult]:
-        """The verdicts as they come. If text fails, the rest is skipped: it would fail alike, and cost."""
+        """The verdicts as they arrive. If text fails, the rest is skipped: it would fail too, and cost money."""
         first: tuple[CheckAnswer, ...] = ()
         is_skipped = False
         for check in live_checks.CHECKS:

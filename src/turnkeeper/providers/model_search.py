@@ -13,7 +13,7 @@ _NEAR: Final = 0.6
 
 
 class FoundModels(NamedTuple):
-    """The models that a text finds. If none has all its words, the nearest ones by their id."""
+    """The result of a search. If no model has all words, it has the models with the most similar ids."""
 
     fits: bool
     models: tuple[ModelInfo, ...]
@@ -47,14 +47,14 @@ def _begins(words: Sequence[str], pieces: Sequence[str]) -> bool:
 
 
 class _Near:
-    """How near models are to words: the mean, over the words, of the likeness to the nearest piece of an id."""
+    """Rating of models for words: the mean, over the words, of the similarity to the nearest piece of the id."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._pieces = [piece for word in words for piece in _pieces(word)]
         self._known: dict[tuple[str, str], float] = {}
 
     def rating(self, model: ModelInfo) -> float:
-        """From 0 to 1."""
+        """The rating of a model, from 0 to 1."""
         pieces = _pieces(f"{model.provider_id}/{model.id}".casefold())
         best = [max((self._likeness(wanted, piece) for piece in pieces), default=0.0) for wanted in self._pieces]
         return sum(best) / len(best) if best else 0.0

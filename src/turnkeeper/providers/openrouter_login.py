@@ -1,6 +1,6 @@
 """Login at OpenRouter by browser: PKCE without a client id, which gives an API key.
 
-The browser comes back to a port of this machine.
+The browser is redirected to a port of this machine.
 """
 
 import base64
@@ -28,7 +28,7 @@ class _Given(msgspec.Struct):
 
 
 def site(environ: Mapping[str, str]) -> str:
-    """The site: OpenRouter's own, or that of the address that a variable gives in its place. Raises Invalid."""
+    """The URL of the site: OpenRouter's own, or that of ``OPENROUTER_BASE_URL``. Raises Invalid."""
     given = environ.get("OPENROUTER_BASE_URL", "").strip()
     if not given:
         return SITE
@@ -53,14 +53,14 @@ def address(callback: str, verifier: str, site: str = SITE) -> str:
 
 
 class Callback(BrowserCallback):
-    """Waits on a port of this machine for the browser to come back."""
+    """HTTP server on a local port that waits for the redirected browser."""
 
     def __init__(self, state: str) -> None:
-        """``state`` is a secret in the path: another page cannot send a code of its own."""
+        """``state`` is a secret in the path, so that another page cannot send its own code."""
         super().__init__(f"{PATH}/{state}", host="localhost")
 
     async def wait(self, timeout_s: float = WAIT_S) -> str:
-        """The code. Raises Invalid if the user refuses, or does not come back in time."""
+        """The code of the redirect. Raises Invalid if the user refuses, or after the timeout."""
         given = await self.arrival(timeout_s)
         if "code" not in given:
             raise Invalid("the login was refused; nothing was stored")

@@ -23,21 +23,21 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 class HostLogin(msgspec.Struct, frozen=True):
-    """How a user gets a token of a host: a command that prints it, and the variable that its settings name it by."""
+    """The login of a host: a command that prints a token, and the variable that holds it in the host's settings."""
 
     env: str
     command: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)] = ()
 
 
 class RemoteConfig(msgspec.Struct, frozen=True):
-    """Where a host has further settings, with the headers of the request."""
+    """The URL of further settings of a host, with the headers of the request."""
 
     url: str
     headers: dict[str, str] = {}
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What a host publishes."""
+    """The published file of a host."""
 
     config: dict[str, object] = {}
     remote_config: RemoteConfig | None = None
@@ -45,7 +45,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 def host_address(given: str) -> str:
-    """The address of a host as it is stored. Raises Invalid for one whose settings should not be believed."""
+    """The address of a host as it is stored. Raises Invalid for an address that cannot be trusted."""
     try:
         parts = urlsplit(given)
         is_plain = parts.hostname and not (parts.username or parts.password or parts.query or parts.fragment)
@@ -60,7 +60,7 @@ def host_address(given: str) -> str:
 
 
 async def host_login(address: str) -> HostLogin:
-    """How to log in at a host. Raises Invalid if it does not say so."""
+    """The login that a host publishes. Raises Invalid if there is none."""
     published = await _published(address)
     if published.auth is None:
         raise Invalid(f"{address}{well_known.PATH} has no `auth`, which says how to log in")
@@ -74,7 +74,7 @@ async def host_login(address: str) -> HostLogin:
 async def fetch_published(environ: Mapping[str, str]) -> dict[str, JsonObject]:
     """Fetch and keep the settings of every host where the user is logged in.
 
-    Raises Invalid, and keeps what was there, if those of one cannot be fetched or used.
+    Raises Invalid, and keeps the stored settings, if those of one host cannot be fetched or used.
     """
     found = {address: await fetch_host(address, host, environ) for address, host in well_known.hosts(environ).items()}
     kept = {address: dict(config) for address, config in found.items()}
@@ -86,7 +86,7 @@ async def fetch_published(environ: Mapping[str, str]) -> dict[str, JsonObject]:
 async def fetch_host(address: str, host: WellKnown, environ: Mapping[str, str]) -> JsonObject:
     """The settings of one host, for a user with this token. Raises Invalid if they cannot be fetched or used."""
     found = await _settings(address, host, environ)
-    # Otherwise every command would fail from now on, and not this one.
+    # If invalid settings were stored, every later command would fail instead of this one.
     if errors := well_known.source(address, host, found, environ, Path.cwd()).errors:
         raise Invalid(errors[0])
     return found

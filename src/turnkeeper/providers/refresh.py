@@ -12,15 +12,15 @@ from turnkeeper.workspace import files, paths
 
 BYTES_MAX: Final = 64 * 1024 * 1024
 TIMEOUT_S: Final = 60.0
-"""How long a host may be silent."""
+"""Timeout without any data from the host."""
 TOTAL_S: Final = 600.0
-"""How long a whole answer may take."""
+"""Timeout for a whole answer."""
 
 
 def location(environ: Mapping[str, str]) -> Path:
-    """Where a refreshed catalogue is kept, and looked for. It may be deleted at any time.
+    """The path of the refreshed catalogue. The file may be deleted at any time.
 
-    It says where keys are sent, so it is not in a cache directory, which a model's commands can write.
+    It decides where keys are sent, so it is not in a cache directory, which a model's commands can write.
     """
     return paths.data(environ) / "models.json.gz"
 
@@ -63,7 +63,7 @@ async def refresh(url: str, target: Path) -> int:
 async def fetched(
     url: str, headers: Mapping[str, str] | None = None, *, bytes_max: int = BYTES_MAX, follows: bool = True
 ) -> bytes:
-    """What is at an address. ``follows``: also if that leads to another one. Raises Invalid."""
+    """The content at an address. ``follows``: redirects are followed. Raises Invalid."""
     import anyio
     import httpx2  # Imported here: it takes longer to load than most commands take to run.
 

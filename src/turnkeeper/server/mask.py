@@ -15,7 +15,7 @@ ACTIONS: Final = frozenset({"all", "allow", "ask", "auto", "deny", "disabled", "
 NAMING: Final = frozenset({"agent", "command", "models", "provider"})
 """Settings whose keys are chosen by the user, and may therefore come from a variable or a file."""
 SECRET_CHARS: Final = 6
-"""How long a value is at least that is looked for within texts."""
+"""Minimum length of a value that is masked within other texts."""
 
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY: Final = re.compile(r"(?<=\?)[^#]+")
@@ -36,7 +36,7 @@ class Mask(msgspec.Struct, frozen=True):
         return _QUERY.sub("***", shown) if _ADDRESS.fullmatch(shown) else shown
 
     def within(self, text: str) -> str:
-        """A text of others, in which such values may stand anywhere. Short ones are left: they are in many words."""
+        """A text that may contain values anywhere, masked. Short values stay, because they occur in many words."""
         for value in sorted(self.filled, key=len, reverse=True):
             if len(value) >= SECRET_CHARS and value not in ACTIONS:
                 text = text.replace(value, self.filled[value])

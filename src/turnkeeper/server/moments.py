@@ -9,7 +9,7 @@ from turnkeeper.server.service import Service
 from turnkeeper.store.queries import Queries
 
 KEPT_MAX: Final = 6
-"""Pasts that are kept. Each holds a copy of the session's documents."""
+"""Maximum number of cached pasts. Each holds a copy of the session's documents."""
 
 
 class Moment(NamedTuple):
@@ -25,7 +25,7 @@ async def moment(call: AnyRequest, seq: int | None) -> Moment:
 
 
 class Moments:
-    """The moments of all sessions: ``service.part(Moments)``."""
+    """Cache of past states of sessions: ``service.part(Moments)``."""
 
     def __init__(self, service: Service) -> None:
         self._turnkeeper = service.turnkeeper

@@ -1,4 +1,4 @@
-"""Peer: who is at the other end of a connection. Models' commands may not call the server that asks about them."""
+"""Peer: the process at the other end of a connection. Models' commands may not answer their own requests."""
 
 from typing import TYPE_CHECKING
 

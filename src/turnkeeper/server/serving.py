@@ -31,7 +31,7 @@ REQUESTS_S: Final = 5
 """Time for running requests to finish when the server stops; then they are cancelled."""
 
 SHARES_S: Final = 1.0
-"""Seconds between two looks for shares on other hosts."""
+"""Interval of polling for shares on other hosts, in seconds."""
 
 PAUSE_S: Final = 0.01
 """Delay before modules are loaded in the background, so that the first request is answered first."""

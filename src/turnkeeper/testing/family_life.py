@@ -1,4 +1,4 @@
-"""The life of a session with children, for tests that kill it: it waits for two of them, one is in the background."""
+"""A session with three children, for tests that kill its process: it waits for two, one runs in the background."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -22,14 +22,14 @@ ROOT = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
 PROMPT = "msg_1e07b173a001AAAAAAAAAAAAAA"
 WAITED_FOR, BACKGROUND = ("a", "b"), "c"
 USED = s.Usage(input=1_000, output=0)
-"""What each answer uses."""
+"""The usage of each answer."""
 
 
 class FamilyModel:
-    """A model whose answer depends only on what it is shown, so that it is equal before and after a crash."""
+    """A model whose answer depends only on the request, so that it is equal before and after a crash."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """Hand on the work, do a task, or say that it is done."""
+        """Stream an answer: calls that hand on the work, a call that does a task, or a report."""
         yield [s.Start(), s.StartStep()]
         for _ in range(4):
             await anyio.lowlevel.checkpoint()  # Other tasks may run here.
@@ -93,33 +93,33 @@ async def send_subtasks(runtime: Stage) -> None:
 
 
 async def rest(runtime: Stage) -> None:
-    """Wait until nothing runs any more."""
+    """Wait until no session runs any more."""
     while running := runtime.tk.running:
         for one in running:
             await runtime.tk.wait(one)
 
 
 async def live(url: str, directory: Path) -> None:
-    """Create the session, hand on the work and wait for all of it."""
+    """Create the session, hand on the work and wait for its end."""
     async with opened(url, directory) as runtime:
         await send(runtime)
         await rest(runtime)
 
 
 async def live_subtasks(url: str, directory: Path) -> None:
-    """A life with subtasks of the user."""
+    """Create the session, send a prompt with two subtasks and wait for their end."""
     async with opened(url, directory) as runtime:
         await send_subtasks(runtime)
         await rest(runtime)
 
 
 async def recover(runtime: Stage, policy: Recovery) -> None:
-    """Find what dead processes left, and go on with it."""
+    """Recover the sessions of dead processes by a policy, and wait for their end."""
     await runtime.tk.recover(policy)
     await rest(runtime)
 
 
 async def live_recovering(url: str, directory: Path) -> None:
-    """The life of the process that finds what the first one left of it."""
+    """Open the store after a crash, and continue the sessions of the dead process."""
     async with opened(url, directory, mint=Mint.fixed(FIXED_START_MS + 500_000, 2)) as runtime:
         await recover(runtime, "continue")

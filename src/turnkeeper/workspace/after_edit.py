@@ -1,4 +1,4 @@
-"""What is done around an edit of a file: a formatter is run over it, and a language server compares its errors."""
+"""Interfaces of the work around an edit of a file: formatters, and the diagnostics of language servers."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -19,27 +19,27 @@ class Diagnostic(Value):
 
 
 class FormatOutcome(Value):
-    """Which formatters ran over a file, and what went wrong with those that failed."""
+    """The formatters that ran over a file, and the failures, as text."""
 
     ran: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
 
 
 Confine: TypeAlias = Callable[[], Confinement | None]
-"""How the kernel confines the programs of a call; None: not at all. It looks at the disk, and may raise OSError."""
+"""Gives the confinement of the programs of a call; None for no confinement. It reads the disk and may raise OSError."""
 
 Format: TypeAlias = Callable[[Path, Confine], Awaitable[FormatOutcome]]
 """Run the formatters for a file, which may change it. Never fails: a failure is part of the outcome."""
 
 Prepare: TypeAlias = Callable[[Path, Confine], Awaitable[None]]
-"""A file was read and may be edited soon. Never fails, and waits for no language server."""
+"""Announce a file that was read and may be edited soon. Never fails, and waits for no language server."""
 
 Diagnose: TypeAlias = Callable[[Path, str | None, str, Confine], Awaitable[tuple[Diagnostic, ...]]]
-"""The errors that a change of a file from one text (None: no file) to another has brought. Bounded in time."""
+"""The new errors of a file after a change from one text (None: no file) to another. Bounded in time."""
 
 
 async def format_nothing(path: Path, confine: Confine) -> FormatOutcome:
-    """No formatter is configured."""
+    """The formatter of a place where none is configured."""
     return FormatOutcome()
 
 

@@ -1,6 +1,6 @@
-"""Saved approvals: what a user allowed for good, by project and place, in ``approvals.json`` of the data directory.
+"""Saved approvals: permissions that a user granted for good, by project and place, in ``approvals.json``.
 
-The file is a ``PrivateJson``: only its owner may read it, and changes are atomic.
+The file is a ``PrivateJson`` in the data directory: only its owner may read it, and changes are atomic.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ class ApprovedPlace(NamedTuple):
 
 
 class Approvals:
-    """The saved approvals of the person this process runs for. Read again only when their file has changed."""
+    """The saved approvals of the user of this process. The file is read again only after it has changed."""
 
     def __init__(self, environ: Mapping[str, str], now: Callable[[], int], new_id: Callable[[str], str]) -> None:
         self._environ, self._now, self._new_id = environ, now, new_id
@@ -36,11 +36,11 @@ class Approvals:
         return tuple(one for one in self._read() if project_id in (None, one.project_id))
 
     def place(self, session: Session) -> ApprovedPlace:
-        """Where approvals hold that are given in a session. It looks at the disk."""
+        """The place in which the approvals of a session hold. It reads the disk."""
         return ApprovedPlace(session.project_id, approved_place(session.directory))
 
     def rules(self, place: ApprovedPlace) -> tuple[Rule, ...]:
-        """What is allowed for good in a place."""
+        """The allow rules of the approvals of a place."""
         return tuple(
             Rule(permission=one.permission, pattern=one.pattern, action="allow")
             for one in self._read()
@@ -48,7 +48,7 @@ class Approvals:
         )
 
     def add(self, session: Session, rules: Sequence[Rule]) -> None:
-        """Allow these for good where a session works. What is allowed already is not added again."""
+        """Save approvals of these rules for the place of a session. A rule that is already saved is not added again."""
         project_id, directory = self.place(session)
 
         def added(saved: list[SavedApproval]) -> list[SavedApproval]:
@@ -59,7 +59,7 @@ class Approvals:
         self._opened().change(added)
 
     def revoke(self, id: str) -> bool:
-        """Remove an approval; whether there was one."""
+        """Remove an approval; returns whether it existed."""
         is_there = any(one.id == id for one in self._read())
         self._opened().change(lambda saved: [one for one in saved if one.id != id])
         return is_there
@@ -76,7 +76,7 @@ class Approvals:
 
     @property
     def path(self) -> Path:
-        """Where the approvals are. Raises Invalid if there is no data directory."""
+        """The path of the file. Raises Invalid if there is no data directory."""
         try:
             return paths.data(self._environ) / NAME
         except ValueError as error:

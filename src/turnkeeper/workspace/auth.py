@@ -72,7 +72,7 @@ class AuthFile:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self._file.path
 
     def read(self) -> dict[str, Credential]:
@@ -143,7 +143,7 @@ def _stored(environ: Mapping[str, str], stored: AuthFile) -> dict[str, Credentia
 
 
 def _given(environ: Mapping[str, str]) -> dict[str, Credential] | None:
-    """The credentials in a variable, which stand in for the file. Raises Invalid."""
+    """The credentials in a variable, which replace those of the file. Raises Invalid."""
     for name in reversed(flags.AUTH_CONTENT.names):
         if environ.get(name):
             try:

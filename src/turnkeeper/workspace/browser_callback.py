@@ -1,4 +1,4 @@
-"""The end of a login by browser: the browser comes back to a port of this machine, with what the site gave it."""
+"""Browser callback: a local HTTP port to which a site redirects the browser at the end of a login."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -9,25 +9,25 @@ from urllib.parse import parse_qsl, urlsplit
 from turnkeeper.model.refusal import Invalid
 
 WAIT_S: Final = 300.0
-"""How long a user has to agree."""
+"""Time limit for the user to agree in the browser."""
 ANSWER_S: Final = 30.0
 _HEAD_BYTES_MAX: Final = 16 * 1024
 _PAGE: Final = b"You can close this page and go back to the terminal.\n"
 
 
 class BrowserCallback:
-    """Waits on a port of this machine for a browser."""
+    """HTTP server on a local port that waits for the redirected browser."""
 
     def __init__(self, path: str, *, host: str = "127.0.0.1", port: int = 0) -> None:
-        """``host`` is how the address spells this machine. Port 0: any that is free."""
+        """``host`` is the name of this machine in the URL. Port 0: any free port."""
         self._path, self._host, self._port = path, host, port
         self._arrived: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
         self.accepts: Callable[[Mapping[str, str]], bool] = lambda given: True
-        """Whether a browser with these parameters is the right one. Others are sent away, and the wait goes on."""
+        """Whether a browser with these parameters is the right one. Others get an error page, and the wait goes on."""
         self.url = ""
 
     async def arrival(self, timeout_s: float = WAIT_S) -> dict[str, str]:
-        """The parameters that the browser brought. Raises Invalid after the timeout."""
+        """The query parameters of the redirect. Raises Invalid after the timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(self._arrived)
@@ -54,7 +54,7 @@ class BrowserCallback:
                 )
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # Not the browser, or it is gone; the wait goes on.
+            pass  # Another client, or a browser that disconnected; the wait goes on.
         finally:
             writer.close()
 

@@ -22,31 +22,31 @@ from turnkeeper.workspace.shadow import ShadowGit
 from turnkeeper.workspace.shadow_seed import SourceSettings
 
 _HALVINGS_MAX: Final = 64
-"""How many times names are halved to find those that git cannot add."""
+"""Maximum number of times that names are halved to find those that git cannot add."""
 _ARGUMENTS_MAX: Final = 500
 _OBJECT_BYTES: Final = 24 * 1024
-"""What an object, its directory, the trees above it and their ref take on the disk, besides its content."""
+"""Estimated disk space of an object, its directory, the trees above it and their ref, without its content."""
 _IGNORED: Final = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 _IGNORED_MAX: Final = 100_000
-"""Names that are ignored one by one. If there are more, any new file may have been ignored."""
+"""Maximum number of ignored names that are listed. If there are more, any new file may have been ignored."""
 _INODE: Final = re.compile(rb"^  dev: (\d+)\tino: (\d+)$", re.MULTILINE)
 _IGNORE_FILE: Final = b".gitignore"
 _PENDING: Final = b"# The files that were captured are not yet checked against these rules.\n"
 
 
 class CaptureLimits(NamedTuple):
-    """How much a capture may take."""
+    """Limits of a capture."""
 
     file_bytes: int
     tracked_file_bytes: int
-    """Bytes of a file that the project's repository tracks."""
+    """Maximum size of a file that the project's repository tracks."""
     new_files: int
     all_files: int | None
-    """None: any number."""
+    """Maximum number of files in the index; None for no limit."""
 
 
 class _Scan(NamedTuple):
-    """What git found."""
+    """The result of a scan of the files by git."""
 
     changed: list[bytes]
     """Names in the index whose files changed."""
@@ -55,19 +55,19 @@ class _Scan(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What is to be done to the index."""
+    """The changes to the index that a capture makes."""
 
     add: list[bytes]
     remove: set[bytes]
     modes: dict[bytes, int]
-    """The modes of regular files that are added."""
+    """The modes of the added regular files."""
     bytes: int
-    """About what the files take that are added."""
+    """Estimated disk space of the added files."""
     gaps: Gaps
 
 
 class Capture:
-    """Captures the files of one place, and remembers what need not be asked of git again."""
+    """Captures the files of one place, and caches answers of git that are still valid."""
 
     def __init__(self, own: OwnPlaces) -> None:
         self._own = own
@@ -78,13 +78,13 @@ class Capture:
         self._left_out: set[bytes] = set()
 
     def leave_out(self, folder: bytes) -> bool:
-        """Look into this folder no longer; whether that is possible, and new."""
+        """Exclude a folder from further captures; False for the top, and for a folder that is already excluded."""
         is_new = bool(folder) and folder not in self._left_out
         self._left_out.add(folder)
         return is_new
 
     def settings(self, shadow: ShadowGit) -> SourceSettings:
-        """The settings of the project's repository, asked again only when their files have changed."""
+        """The settings of the project's repository, read again only after their files have changed."""
         stamps = shadow_seed.stamps(shadow.place, shadow.environ)
         if self._settings is None or self._settings[0] != stamps:
             self._settings = stamps, shadow_seed.settings(shadow.place, shadow.environ, shadow.work)
@@ -98,7 +98,7 @@ class Capture:
         *,
         with_ignored: bool = False,
     ) -> Captured:
-        """The tree of the files now, and what it does not have; ``with_ignored`` also which files are ignored.
+        """The tree of the current files, and its gaps; ``with_ignored`` also lists the ignored files.
 
         ``require_room`` is called with the bytes to add, and raises if they are too many. Raises GitFailed, GitStopped,
         TooManyNames and OSError.
@@ -112,8 +112,8 @@ class Capture:
         plan = self._plan(shadow, [name for name in changed if name not in ignored], new, limits)
         gaps = plan.gaps._replace(ignored=left_out | ignored)
         gone = _inodes(shadow, plan.remove) if new else frozenset[tuple[int, int]]()
-        # First what goes: a kill in between leaves the rules, or the file that has them, to be seen as new again.
-        # And what the index no longer names can make room for the rest.
+        # Removals come first: after a kill in between, the rules or the file with them still count as new. The removed
+        # files also make room for the others.
         _update(shadow, sorted(plan.remove | ignored), "--force-remove")
         require_room(plan.bytes)
         stage(shadow, plan.add)
@@ -138,7 +138,7 @@ class Capture:
         )
 
     def _write_rules(self, shadow: ShadowGit) -> bool:
-        """Take over the rules for ignored files; whether files that were captured may be ignored now."""
+        """Update the ignore rules; returns whether captured files may be ignored now."""
         rules = self._rules(shadow)
         try:
             if files.read_bytes(shadow.place.git_dir / "info" / "exclude", len(rules)) == rules:
@@ -155,7 +155,7 @@ class Capture:
         return found - shadow_seed.tracked(shadow.place, shadow.environ, shadow.work, *listed) if found else found
 
     def _captured_own(self, shadow: ShadowGit) -> set[bytes]:
-        """Own files that are in the index: the project's repository tracks them, or an earlier version took them in."""
+        """Own files in the index: the project's repository tracks them, or an earlier program version added them."""
         if not self._own.names:
             return set()
         listing = shadow.read("ls-files", "-z", "--cached", "--", *map(os.fsdecode, self._own.names))
@@ -201,7 +201,7 @@ class Capture:
         return _Plan(add, remove, {name: modes[name] for name in add if name in modes}, total, gaps)
 
     def _tracked(self, shadow: ShadowGit, names: list[bytes]) -> list[bytes]:
-        """Those names that the project's repository tracks."""
+        """The names among these that the project's repository tracks."""
         source = shadow.place.source
         if source is None or not names:
             return []
@@ -216,7 +216,7 @@ class Capture:
 
 
 def _scan(shadow: ShadowGit, limits: CaptureLimits, with_ignored: bool) -> _Scan:
-    """The names in the index that changed, those that are new, and those that are ignored. All are asked at once."""
+    """The changed names of the index, the new names and the ignored names. The git commands run concurrently."""
     new_max = limits.new_files
     if limits.all_files is not None:
         new_max = min(new_max, max(0, limits.all_files - _count(shadow)))
@@ -239,7 +239,7 @@ def _ignored_names(shadow: ShadowGit, hidden: "Popen[bytes]") -> frozenset[bytes
 
 
 def _inodes(shadow: ShadowGit, names: set[bytes]) -> frozenset[tuple[int, int]]:
-    """The devices and inodes of captured files: a file that was renamed still has those of its old name."""
+    """The devices and inodes of captured files: a renamed file still has those of its old name."""
     if not names:
         return frozenset()
     asked = ["--", *map(os.fsdecode, sorted(names))] if len(names) <= _ARGUMENTS_MAX else []
@@ -257,7 +257,7 @@ def _count(shadow: ShadowGit) -> int:
 
 
 def _size(path: bytes, name: bytes, modes: dict[bytes, int]) -> int | None:
-    """The size of a file or a link that can be captured; -1 if it cannot be; None if there is neither.
+    """The size of a file or link; -1 if it exists and cannot be captured; None if there is no file or link.
 
     The mode of a file is put into ``modes``.
     """

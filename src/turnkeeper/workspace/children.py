@@ -18,7 +18,7 @@ from turnkeeper.workspace.launcher import LAUNCHER
 
 CHUNK_BYTES: Final = 64 * 1024
 _KILL_S: Final = 5.0
-"""How long the end of a killed process is waited for."""
+"""Time limit for waiting until a killed process has ended."""
 
 
 class RunningProcess:
@@ -39,7 +39,7 @@ class RunningProcess:
         return self._guarded.exit_code
 
     async def wait(self) -> int:
-        """Wait for the process; what it started in the background may go on."""
+        """Wait for the process; its background processes may go on."""
         await self._hear_until(lambda: self._guarded.exit_code is not None)
         assert self._guarded.exit_code is not None
         return self._guarded.exit_code
@@ -91,14 +91,14 @@ class RunningProcess:
                 await self._hear_until(lambda: not self._guarded.is_alive)
 
     def leave(self) -> Guarded | None:
-        """Let what the process has started go on after the block, if there is anything; the caller has to end it."""
+        """Let the background processes go on after the block; the caller must end them. None if there are none."""
         if self._guarded.exit_code is None or not self._guarded.is_alive:
             return None
         self._guarded.is_left = True
         return self._guarded
 
     async def _hear_until(self, is_done: Callable[[], bool]) -> None:
-        """Take the news of the guard until something is so."""
+        """Read messages of the guard until a condition holds."""
         await checkpoint()
         async with self._hearing:
             self._guarded.hear()

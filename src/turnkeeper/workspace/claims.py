@@ -1,4 +1,4 @@
-"""Claims: which files each session wrote, and when, so that no other session records these changes as its own.
+"""Claims: the files that each session wrote, with times, so that no other session records these changes as its own.
 
 Claims are stored beside the snapshots of the project, where every process reads them. Without a claim it is not known
 which session wrote a file while commands of several sessions ran. A session whose call waits for a Child Session has
@@ -16,13 +16,13 @@ from turnkeeper.workspace.shadow import ShadowPlace, session_name
 
 _DIRECTORY: Final = "claims"
 _BYTES_MAX: Final = 256 * 1024
-"""Of one session; then the older half goes."""
+"""Maximum size of the claims of one session; above it the older half is removed."""
 
 
 def add(place: ShadowPlace, session_id: str, names: Iterable[str], callers: Collection[str] = ()) -> None:
-    """Note that a session writes, or wrote, these files now, also for ``callers``: sessions whose calls wait for it.
+    """Record that a session writes, or just wrote, these files; ``callers`` are the sessions whose calls wait for it.
 
-    Where that is not possible nothing is noted.
+    An error of the disk is ignored.
     """
     also = [session_name(one) for one in callers]
     lines = "".join(f"{json.dumps([file_times.moment(), name, *also])}\n" for name in names).encode("ascii")
@@ -41,7 +41,7 @@ def add(place: ShadowPlace, session_id: str, names: Iterable[str], callers: Coll
 
 
 def of_others(place: ShadowPlace, session_id: str, since_ns: int) -> set[str]:
-    """The files that other sessions wrote since a moment, and not for a call of this session."""
+    """The files that other sessions wrote since a moment, except those written for a call of this session."""
     found: set[str] = set()
     own = session_name(session_id)
     with suppress(OSError):
@@ -52,13 +52,13 @@ def of_others(place: ShadowPlace, session_id: str, since_ns: int) -> set[str]:
 
 
 def forget(place: ShadowPlace, session_id: str) -> None:
-    """Forget what a session wrote."""
+    """Remove the claims of a session."""
     with suppress(OSError):
         (place.git_dir / _DIRECTORY / session_name(session_id)).unlink()
 
 
 def forget_old(place: ShadowPlace, until_ns: int) -> None:
-    """Forget claims that are older than any step can last."""
+    """Remove the claims of sessions that wrote nothing since a moment."""
     with suppress(OSError):
         for file in (place.git_dir / _DIRECTORY).iterdir():
             if os.lstat(file).st_mtime_ns < until_ns:

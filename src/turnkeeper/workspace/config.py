@@ -35,7 +35,7 @@ PERMISSION_VARIABLE: Final = flags.PERMISSION.names[0]
 PROGRAM: Final = "the config of the program"
 
 ToolNames = Callable[[], Collection[str]]
-"""The names of the tools that the program itself has. Called only if a rule names an unknown one."""
+"""Gives the names of the built-in tools. Called only if a rule may name an unknown tool."""
 
 
 class LoadedSettings(NamedTuple):
@@ -48,7 +48,7 @@ class LoadedSettings(NamedTuple):
     directories: tuple[CodeDirectory, ...] = ()
     """The directories of settings, weakest first. Some that do not exist may be missing."""
     kept: tuple[str, ...] = ()
-    """What is wrong with files now whose last good settings still hold."""
+    """The current errors of files whose last valid settings are still used."""
 
     def __repr__(self) -> str:
         return f"Loaded(sources={self.sources!r})"
@@ -60,12 +60,12 @@ class LoadedSettings(NamedTuple):
 
     @property
     def left_out(self) -> dict[str, tuple[str, ...]]:
-        """The dotted keys that do not hold until the user trusts a directory, by the file they are in."""
+        """The dotted keys that have no effect until the user trusts the directory, by their file."""
         return {source.where: source.left_out for source in self.sources if source.left_out}
 
     @property
     def warnings(self) -> list[str]:
-        """What the user should know of settings that have no effect."""
+        """Warnings about settings that have no effect."""
         return [warning for source in self.sources for warning in source.warnings]
 
     def explain(self, key: str) -> str | None:
@@ -84,7 +84,7 @@ class LoadedSettings(NamedTuple):
 
 
 class ProgramSettings:
-    """Settings that the program itself gives, and no file: the last source, which overrides all others."""
+    """Settings that the embedding program passes: the last source, which overrides all others."""
 
     def __init__(self, given: JsonObject | None = None) -> None:
         """Raises Invalid, as for a file."""
@@ -126,7 +126,7 @@ def sources(
     at_start: FilesAtStart | None = None,
     tools: ToolNames = tuple,
 ) -> tuple[SettingsSource, ...]:
-    """Every source of settings of a directory, weakest first, with what is wrong in it."""
+    """Every source of settings of a directory, weakest first, with its problems."""
     found = _with_agents_kept(tuple(_sources(directory, worktree, environ, own, at_start or FilesAtStart())))
     return _with_rules(found, [one.path for one in code_directories(directory, worktree, environ)], tools)
 
@@ -142,13 +142,13 @@ def with_flags(loaded: LoadedSettings, environ: Mapping[str, str]) -> LoadedSett
 
 
 def checked_file(file: Path, directory: Path, environ: Mapping[str, str]) -> tuple[SettingsSource, ...]:
-    """One file as a source of the user's, with what is wrong in it; tools are those of a directory."""
+    """One file as a source of the user, with its problems. Its rules may name the tools of a directory."""
     places = [*(one.path for one in code_directories(directory, file.parent, environ)), file.parent]
     return _with_rules((settings_source.read(file, environ),), places, tuple)
 
 
 def _with_agents_kept(found: tuple[SettingsSource, ...]) -> tuple[SettingsSource, ...]:
-    """The sources. Untrusted ones do not change how the agents of the others are called."""
+    """The sources, without settings of untrusted ones that change how the agents of the others are called."""
     own = [one.settings.get("agent") for one in found if not one.is_narrowed]
     known = {agent.name for agent in BUILT_IN} | {name for one in own if isinstance(one, dict) for name in one}
     result: list[SettingsSource] = []
@@ -161,7 +161,7 @@ def _with_agents_kept(found: tuple[SettingsSource, ...]) -> tuple[SettingsSource
 def _with_rules(
     found: tuple[SettingsSource, ...], places: Sequence[Path], tools: ToolNames
 ) -> tuple[SettingsSource, ...]:
-    """The sources, each with its rules that name no tool."""
+    """The sources, each with a problem for every rule that names no tool."""
     if not any(setting_checks.unknown_permissions(one.written, setting_checks.PERMISSIONS, ()) for one in found):
         return found
     known = {*setting_checks.PERMISSIONS, *tool_files.names_in(places), *tools()}
@@ -240,11 +240,11 @@ class ProjectSettings(NamedTuple):
 
     contents: Mapping[Path, bytes]
     widening: Mapping[str, tuple[str, ...]]
-    """The dotted keys that hold only if the user trusts them, by their file."""
+    """The dotted keys that have an effect only if the user trusts them, by their file."""
 
 
 def project_settings(directory: Path, worktree: Path, environ: Mapping[str, str]) -> ProjectSettings:
-    """The files of settings of a project as they are now, and what in them needs to be trusted."""
+    """The current files of settings of a project, and their keys that need trust."""
     contents: dict[Path, bytes] = {}
     widening: dict[str, tuple[str, ...]] = {}
     for file in setting_files.project_files(directory, worktree, environ):
@@ -278,7 +278,7 @@ def _read_project(
 
 
 def _places(file: Path | MarkdownFile) -> list[Path]:
-    """A file of settings, and the directories that are only there for it: others could be moved into their place."""
+    """A file of settings with its directories of settings, each of which could be moved there from elsewhere."""
     if isinstance(file, MarkdownFile):
         return [file.path, *file.path.parents[: len(file.steps) + 1]]
     return [file, file.parent] if file.parent.name in paths.SETTINGS_FOLDERS else [file]

@@ -1,4 +1,4 @@
-"""Exchange: two names of a folder trade their files in one step, so that none is lost in between."""
+"""Exchange: an atomic exchange of the files of two names in a folder."""
 
 import ctypes
 import errno
@@ -13,7 +13,7 @@ Exchange: TypeAlias = Callable[[str, str, int], bool]
 
 _FUNCTION: Final = "renameatx_np" if sys.platform == "darwin" else "renameat2"
 _SWAP: Final = ctypes.c_uint(2)
-"""RENAME_EXCHANGE, and RENAME_SWAP."""
+"""The flag RENAME_EXCHANGE of Linux, and RENAME_SWAP of macOS."""
 _UNABLE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 
 

@@ -1,4 +1,4 @@
-"""File states: what is under a name of an open folder, as git sees it, and by what it is known again."""
+"""File states: the file at a name in an open folder, as git sees it, and the stamp that shows its changes."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class Stamp(NamedTuple):
-    """What changes when a file is written or replaced."""
+    """Metadata of a file that changes when the file is written or replaced."""
 
     device: int
     inode: int
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 
 
 def seen(name: str, parent: int, one: FileRestore) -> Seen | None:
-    """What is under a name, followed nowhere; None for nothing, and for a folder, as git sees it."""
+    """The file or link at a name; links are not followed. None for a folder and if nothing is there, as in git."""
     found = found_at(name, parent)
     if found is None or stat.S_ISDIR(found.st_mode):
         return None
@@ -67,14 +67,14 @@ def seen(name: str, parent: int, one: FileRestore) -> Seen | None:
 
 
 def found_at(name: str, parent: int) -> os.stat_result | None:
-    """The facts of what is under a name, followed nowhere; None for nothing."""
+    """The metadata of the file at a name; links are not followed. None if nothing is there."""
     with suppress(FileNotFoundError):
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     return None
 
 
 def has_writer(name: str, parent: int) -> bool:
-    """Whether a program has a file open for writing. Only Linux tells, of files of this user on local file systems."""
+    """Whether a program has a file open for writing. False if unknown: other systems, other users, network files."""
     if sys.platform != "linux":
         return False
     try:
@@ -82,13 +82,13 @@ def has_writer(name: str, parent: int) -> bool:
     except OSError:
         return False
     try:
-        # Who opens the file meanwhile is told to wait by a signal to this process. The usual one would end it.
+        # The kernel signals this process when another one opens the file. The default signal, SIGIO, would end it.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
         return error.errno == errno.EAGAIN
     finally:
-        os.close(descriptor)  # This ends the lease.
+        os.close(descriptor)  # Closing releases the lease.
     return False
 
 

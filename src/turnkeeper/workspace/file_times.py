@@ -15,11 +15,11 @@ _AT_SYMLINK_NOFOLLOW: Final = 0x100
 _STATX_BTIME: Final = 0x800
 _STATX_BYTES: Final = 256
 _BTIME: Final = slice(80, 88), slice(88, 92)
-"""The seconds and the nanoseconds of the birth time in what the kernel answers."""
+"""The positions of the seconds and nanoseconds of the birth time in the result of ``statx``."""
 
 
 def moment() -> int:
-    """Now, in nanoseconds, by the coarse clock that file systems take times from: what is made later is not older."""
+    """The current time in nanoseconds, by the coarse clock of file systems: a file made later is never older."""
     return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns()
 
 
@@ -38,7 +38,7 @@ def is_since(path: bytes, since_ns: int) -> bool:
 
 
 def is_older(path: bytes, than_ns: int) -> bool:
-    """Whether a file is known to be made before a moment."""
+    """Whether the creation time of a file is known and before a moment."""
     made = _birth(path)
     return made is not None and made < than_ns
 
@@ -53,7 +53,7 @@ def inode(path: bytes) -> tuple[int, int] | None:
 
 
 def _birth(path: bytes) -> int | None:
-    """When a file was made, in nanoseconds; None if that is not known."""
+    """The creation time of a file in nanoseconds; None if it is not known."""
     call = _statx()
     if call is None:
         made = getattr(os.lstat(path), "st_birthtime", None) if os.path.lexists(path) else None
@@ -70,7 +70,7 @@ def _birth(path: bytes) -> int | None:
 
 @cache
 def _statx() -> "ctypes._NamedFuncPointer | None":
-    """The system call that tells it on Linux, which Python does not have."""
+    """The Linux system call ``statx``, which Python lacks; None if it is not available."""
     try:
         return ctypes.CDLL(None).statx
     except (OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""File versions: one file in many snapshots, and which version brought each of its lines."""
+"""File versions: one file in many snapshots, and the version that added each of its lines."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ _BRANCH: Final = "refs/heads/main"
 
 
 class FileVersion(Value):
-    """A file in a snapshot: its content, and how large that is. None: the snapshot does not have the file."""
+    """A file in a snapshot: the hash and size of its blob. ``blob`` is None if the snapshot lacks the file."""
 
     blob: str | None = None
     bytes: int = 0
 
 
 async def file_versions(repository: ShadowRepository, name: str, wanted: Sequence[str]) -> dict[str, FileVersion]:
-    """The file of this name in each of these trees. Trees that are no longer kept are left out."""
+    """The version of a file in each of these trees. Trees that are no longer kept are left out."""
     if "\n" in name:
         raise Invalid(f"the name {name!r} has a line break, and is not looked up; rename the file")
     if not wanted or not has_begun(repository.place):
@@ -49,9 +49,9 @@ def _version(answer: bytes) -> FileVersion:
 
 
 async def line_origins(versions: Sequence[bytes | None], environ: Mapping[str, str]) -> list[int]:
-    """For each line of the last version, the number of the version that brought it. None: there was no file then.
+    """The number of the version that added each line of the last version. A version of None has no file.
 
-    Git decides: each version becomes a commit in a repository that is removed again. Raises GitFailed and GitStopped.
+    Computed by ``git blame``: each version becomes a commit in a temporary repository. Raises GitFailed and GitStopped.
     """
     return await in_thread(SNAPSHOT_S, lambda work: _blamed(versions, environ, work))
 
@@ -83,7 +83,7 @@ def _commits(versions: Sequence[bytes | None]) -> Iterator[bytes]:
 
 
 def _numbers(output: bytes) -> Iterator[int]:
-    """The number of the commit of each line. Git tells the message of a commit with its first line only."""
+    """The number of the commit of each line. Git prints the message of a commit with its first line only."""
     known: dict[bytes, int] = {}
     commit = b""
     is_head = True

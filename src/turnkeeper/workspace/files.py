@@ -27,7 +27,7 @@ SNIFFED_BYTES: Final = 4096
 """Number of bytes that are read to determine the type of a file."""
 
 LINKS_MAX: Final = 4096
-"""Steps that are taken along links before a path counts as endless."""
+"""Maximum number of steps along links in a path."""
 
 _BINARY: Final = (
     "zip tar gz exe dll so class jar war 7z doc docx xls xlsx ppt pptx odt ods odp bin dat obj o a lib wasm pyc pyo"
@@ -35,26 +35,26 @@ _BINARY: Final = (
 _BINARY_SUFFIXES: Final = frozenset(f".{name}" for name in _BINARY.split())
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b"))
 _SEARCH: Final = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | os.O_DIRECTORY | os.O_CLOEXEC
-"""How a directory is opened that is only passed through."""
+"""Flags for opening a directory on the way to a file."""
 _locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
 
 class CheckedPath(PosixPath):
-    """A path as it was written, with the real file that it led to when it was checked.
+    """A path as it was written, with the resolved path at the time of its check.
 
-    The functions of this module open that file and no other: a link that was put into its way since is refused.
+    The functions of this module open only the resolved path: a link that was put into it since is refused.
     """
 
     _place: Path | None = None
 
     @property
     def place(self) -> Path:
-        """The file without links."""
+        """The path without links."""
         return self._place if self._place is not None else real(self)
 
     @classmethod
     def of(cls, path: Path) -> "CheckedPath":
-        """Look where a path leads, once."""
+        """Resolve a path, once."""
         checked = cls(path)
         checked._place = real(path)
         return checked
@@ -89,7 +89,7 @@ def stamp(path: Path | str) -> tuple[int, ...] | None:
 
 
 def is_missing(path: Path | str) -> bool:
-    """Whether there is nothing at a path; one that cannot be looked at is not missing."""
+    """Whether nothing exists at a path; False if that cannot be determined."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def is_missing(path: Path | str) -> bool:
 def top(directory: Path, worktree: Path) -> Path:
     """The top of a project's files: its worktree, or the directory itself where there is no repository.
 
-    A worktree at the root of the file system stands for no project.
+    A worktree at the root of the file system means that there is no repository.
     """
     return worktree if str(worktree) != worktree.anchor else directory
 
@@ -180,7 +180,7 @@ def directory_of(path: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def require_unmoved(path: CheckedPath) -> None:
-    """Refuse a path that leads elsewhere than when it was checked. For programs that open it by themselves."""
+    """Refuse a path whose target has changed since its check. For programs that open the path by themselves."""
     if os.path.realpath(path) != str(path.place):
         raise Invalid(f"{str(path)!r} was replaced by a link after it was checked")
 
@@ -210,7 +210,7 @@ def is_small(path: Path) -> bool:
 
 
 def require_regular(path: Path) -> None:
-    """Refuse what is no file: reading a pipe or a device may never end."""
+    """Refuse anything but a regular file: reading a pipe or a device may never end."""
     mode = os.stat(real(path) if isinstance(path, CheckedPath) else path).st_mode
     if stat.S_ISDIR(mode):
         raise Invalid(f"{str(path)!r} is a directory, not a file")
@@ -325,7 +325,7 @@ def media_type(head: bytes) -> str | None:
 
 
 def entries(directory: Path) -> list[str]:
-    """The names in a directory in order; those of directories, and of links to them, end in a slash."""
+    """The sorted names in a directory; names of directories, and of links to directories, end with a slash."""
     with directory_of(directory) as parent:
         descriptor = _open(real(directory).name, os.O_RDONLY | os.O_DIRECTORY, parent, directory)
     try:
@@ -336,7 +336,7 @@ def entries(directory: Path) -> list[str]:
 
 
 def similar(path: Path, limit: int = 3) -> list[Path]:
-    """Files beside a missing one whose names contain its name or are contained in it."""
+    """Files in the directory of a missing file whose names contain its name or are contained in it."""
     try:
         names = sorted(os.listdir(path.parent))
     except OSError:
@@ -349,8 +349,8 @@ def similar(path: Path, limit: int = 3) -> list[Path]:
 async def holding(*paths: Path) -> AsyncIterator[None]:
     """Lock files against other tasks of this process, for reading and writing them.
 
-    Always in one order, so that no two tasks wait for each other. Where a path leads is asked once: a link may be put
-    there meanwhile, and one lock cannot be taken twice.
+    Locks are taken in sorted order, so that no two tasks wait for each other. Paths are resolved once: a link may be
+    created meanwhile, and one lock cannot be taken twice.
     """
     async with AsyncExitStack() as held:
         for key in sorted({str(real(path)) for path in paths}):
@@ -370,7 +370,7 @@ def keep_owner_and_mode(descriptor: int, before: os.stat_result, mode: int | Non
 
 
 def steps(path: str) -> Iterator[str]:
-    """Every path that is passed on the way to a file, through links and the directories they lead to."""
+    """Every path that the resolution of a path visits, including links and their targets."""
     waiting, at = [part for part in reversed(path.split("/")) if part], "/"
     for _ in range(LINKS_MAX):
         if not waiting:
@@ -389,7 +389,7 @@ def steps(path: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def folds_case(directory: str) -> bool:
-    """Whether a directory's file system takes ``A`` and ``a`` for one name, by a look at the directory's own name."""
+    """Whether the file system ignores case (``A`` is ``a``), tested with the directory's own name."""
     other = os.path.join(os.path.dirname(directory), os.path.basename(directory).swapcase())
     try:
         return other != directory and os.path.samefile(directory, other)

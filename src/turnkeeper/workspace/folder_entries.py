@@ -4,7 +4,7 @@ import os
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a folder or a link to one. A link to itself is none, for which ``is_dir`` raises."""
+    """Whether an entry is a folder or a link to one. False for a link to itself, for which ``is_dir`` raises."""
     try:
         return entry.is_dir()
     except OSError:

@@ -20,7 +20,7 @@ from turnkeeper.workspace.after_edit import Confine, FormatOutcome
 from turnkeeper.workspace.children import started
 
 FILE: Final = "$FILE"
-"""What stands for the file in a command."""
+"""Placeholder for the path of the file in a command."""
 _COMPLAINT_CHARS: Final = 300
 
 
@@ -89,7 +89,7 @@ class Formatters:
         self._formatters, self._directory, self._environ, self._timeout_s = formatters, directory, environ, timeout_s
 
     async def format(self, path: Path, confine: Confine) -> FormatOutcome:
-        """Run those that are for this file, one after the other. Never fails."""
+        """Run the formatters for this file, one after the other. Never fails."""
         ran: list[str] = []
         failures: list[str] = []
         for formatter in self._formatters:
@@ -108,7 +108,7 @@ class Formatters:
         return FormatOutcome(ran=tuple(ran), failures=tuple(failures))
 
     async def _run(self, formatter: Formatter, program: str, path: Path, confine: Confine) -> str | None:
-        """What went wrong, if anything did."""
+        """The failure of a formatter as text; None if it succeeded."""
         arguments = [program, *(word.replace(FILE, str(path)) for word in formatter.command[1:])]
         output = bytearray()
         try:

@@ -1,4 +1,4 @@
-"""Gaps: what is among the files of a project and not in a snapshot of them."""
+"""Gaps: files of a project that a snapshot does not contain."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -11,15 +11,15 @@ Stamp: TypeAlias = tuple[int, ...] | None
 """A value that changes when a file does."""
 
 _ENTRIES_MAX: Final = 20_000
-"""Files and folders of a nested repository that are looked at."""
+"""Maximum number of files and folders that are looked at in a nested repository."""
 
 
 ANYTHING: Final = frozenset({b""})
-"""The ignored files where they are not known: any file may be one."""
+"""Set of ignored files where they are not known: it covers every file."""
 
 
 class Gaps(NamedTuple):
-    """What a capture left out. Names are relative to the top; those of folders end with a slash."""
+    """Files that a capture left out. Names are relative to the top; those of folders end with a slash."""
 
     files: Mapping[bytes, Stamp] = {}
     """Files that are too large, or cannot be read."""
@@ -40,7 +40,7 @@ class Gaps(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """A snapshot, and what it does not have. ``moment`` is when it was complete, by the clock of file systems."""
+    """A snapshot with its gaps. ``moment`` is the time at which it was complete, by the clock of file systems."""
 
     tree: str
     gaps: Gaps
@@ -55,7 +55,7 @@ def stamps(root: bytes, names: Iterable[bytes]) -> dict[bytes, Stamp]:
 
 
 def has_changed(root: bytes, folder: bytes, since_ns: int) -> bool:
-    """Whether something in a nested repository changed since a moment. Git's own files in it do not count."""
+    """Whether a file in a nested repository changed since a moment. Git's own files in it do not count."""
     waiting, looked_at = [os.path.join(root, folder)], 0
     with suppress(OSError):
         if os.lstat(waiting[0]).st_ctime_ns >= since_ns:  # A file at its top was deleted.

@@ -102,7 +102,7 @@ def top(directory: Path) -> Path | None:
 
 
 def worktree(top: Path) -> Worktree | None:
-    """The worktree with this top, read from its ``.git`` without running git; None if that is not possible."""
+    """The worktree with this top, read from its ``.git`` without running git; None if it is not valid."""
     entry = top / ".git"
     try:
         if entry.is_dir():
@@ -119,9 +119,9 @@ def worktree(top: Path) -> Worktree | None:
 
 
 def belonging(worktree: Worktree) -> list[Path]:
-    """The git directories outside a worktree that belong to it: those that name it themselves.
+    """The git directories outside a worktree that belong to it: those that refer back to the worktree.
 
-    A command that may write the worktree can replace its ``.git``, and could lead to another repository.
+    A command that may write the worktree can make its ``.git`` refer to another repository.
     """
     top, git_dir, common = worktree
     try:
@@ -187,7 +187,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 @cache
 def _warn(at: Path, named: Path) -> None:
-    """Tell the user, once, why a repository is not used."""
+    """Warn the user, once, why a repository is not used."""
     log.warning("%s is taken for a directory without git: its repository names the worktree %s", at, named)
 
 

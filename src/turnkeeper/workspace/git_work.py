@@ -24,11 +24,11 @@ T = TypeVar("T")
 _LOOK_AGAIN_S: Final = 0.01
 _WORDS_MAX: Final = 300
 _SLOW_S: Final = 2.0
-"""After this time it is asked whether git waits for something that never comes."""
+"""Time after which ``when_slow`` checks whether git waits for something that never comes."""
 _FULL: Final = ("No space left on device", "Out of diskspace", "Disk quota exceeded")
-"""Git's words for a full disk."""
+"""Error messages of git for a full disk."""
 _KILLED_S: Final = 5.0
-"""How long a killed process is waited for: the system may keep it while a disk does not answer."""
+"""Time limit for waiting for a killed process: the system may keep it while a disk does not respond."""
 
 
 class GitFailed(Exception):
@@ -44,14 +44,14 @@ class TooManyNames(Exception):
 
 
 def is_full(error: Exception) -> bool:
-    """Whether something failed because a disk, or the share of a user in it, is full."""
+    """Whether an error means that the disk, or the disk quota of the user, is full."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     return isinstance(error, GitFailed) and any(words in str(error) for words in _FULL)
 
 
 def refusal(root: Path, error: Exception) -> Refusal:
-    """What a caller is told if git, or the disk, could not do what was asked of the snapshots of a directory."""
+    """The refusal for a failure of git or of the disk in an operation on the snapshots of a directory."""
     if is_full(error):
         return Conflict(f"the disk with the snapshots of {str(root)!r} is full; make room and try again ({error})")
     if isinstance(error, GitFailed):
@@ -77,7 +77,7 @@ class GitWork:
         self._guard = threading.Lock()
         self._is_stopped = False
         self.when_slow: Callable[[], None] = lambda: None
-        """Called when a process takes long. It raises GitStopped if the process would never end."""
+        """Called when a process is slow. Raises GitStopped if the process would never end."""
 
     def stop(self) -> None:
         """Kill the running processes, and start no more."""
@@ -174,7 +174,7 @@ class GitWork:
 
 def _kill(process: "Popen[bytes]") -> None:
     """Kill a process with those that it started: they would keep its output and the lock open."""
-    if process.poll() is None:  # Its number cannot be reused before it is waited for.
+    if process.poll() is None:  # The process id cannot be reused before the process is waited for.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, SIGKILL)
 

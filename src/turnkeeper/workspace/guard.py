@@ -25,12 +25,12 @@ from typing import Final, NamedTuple
 HEAD_BYTES: Final = 4
 DESCRIPTORS_MAX: Final = 5
 RELEASE: Final = b"release"
-"""The order to let what is left of a command go on unguarded. The other order is a number: seconds to end it in."""
+"""The order to let the processes of a command go on unguarded. The other order is a number: the grace period."""
 
 _GRACE_S: Final = 1.0
-"""Time to end in once the program is gone."""
+"""Grace period after the end of the program."""
 _GIVE_UP_S: Final = 10.0
-"""A process that cannot be killed (in the kernel, or another user's) is not waited for any longer."""
+"""Time limit for waiting for a process that cannot be killed (in the kernel, or another user's)."""
 _LOOK_AGAIN_S: Final = 0.02
 _SET_CHILD_SUBREAPER: Final = 36
 _SET_NO_NEW_PRIVILEGES: Final = 38
@@ -39,14 +39,14 @@ _AMBIENT_POWERS: Final = 47
 _CLEAR_ALL: Final = 4
 _POWERS_VERSION: Final = 0x20080522
 _POWERS_MAX: Final = 64
-"""How many powers the interface has room for; a kernel knows fewer."""
+"""Maximum number of powers in the interface; a kernel knows fewer."""
 _LANDLOCK_RESTRICT_SELF: Final = 446
 _SECCOMP_SET_FILTER: Final = 1
 _HAS_PROC: Final = os.path.isdir("/proc/self")
 
 
 class Restrictions(NamedTuple):
-    """What confines a command, ready to be applied. The rules of Landlock are passed as a descriptor."""
+    """Restrictions of a command, ready to be applied. The rules of Landlock are passed as a descriptor."""
 
     system_call: int
     """The number of ``seccomp`` on this processor; 0 for no filter."""
@@ -140,7 +140,7 @@ def _guard(request: Request, descriptors: list[int], kernel: "_Kernel") -> None:
 
 
 def _execute(request: Request, descriptors: list[int], kernel: "_Kernel") -> None:
-    """Become the command. Raises OSError."""
+    """Replace this process by the command. Raises OSError."""
     os.setsid()
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs expect the default.
         signal.signal(ignored, signal.SIG_DFL)
@@ -161,11 +161,11 @@ class _Kernel:
         self._ctypes, self._libc = ctypes, ctypes.CDLL(None, use_errno=True)
 
     def set(self, option: int) -> None:
-        """Switch something on for this process (``prctl``). Raises OSError."""
+        """Switch an option on for this process (``prctl``). Raises OSError."""
         self._control(option, 1)
 
     def restrict(self, given: Restrictions, ruleset: int) -> None:
-        """Restrict this process and all that it starts, for good. Raises OSError."""
+        """Restrict this process and all its descendants, for good. Raises OSError."""
         self.set(_SET_NO_NEW_PRIVILEGES)
         self._call(_LANDLOCK_RESTRICT_SELF, ruleset, 0)
         self._keep_powers(given.powers)
@@ -176,7 +176,7 @@ class _Kernel:
 
     def _keep_powers(self, kept: int) -> None:
         """Drop all other powers of root, of this process and of every program that it starts."""
-        # Who may not do this gains nothing by starting a program, either; what it has itself is dropped below.
+        # A process without this right gains no powers from programs, either; its own ones are dropped below.
         with suppress(PermissionError):
             for one in range(_POWERS_MAX):
                 if not kept >> one & 1 and not self._dropped(one):
@@ -213,7 +213,7 @@ class _Kernel:
 
 
 class _Guard:
-    """Reports the end of a command, and ends what is left of it."""
+    """Reports the end of a command, and ends its remaining processes."""
 
     def __init__(self, control: socket.socket, command: int) -> None:
         self._control, self._command = control, command
@@ -224,7 +224,7 @@ class _Guard:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def watch(self) -> None:
-        """Return when nothing is left of the command, or when it is released."""
+        """Return when no process of the command is left, or when it is released."""
         while self._reap():
             ready, _, _ = select.select([self._control.fileno(), self._woken], [], [])
             self._clear()
@@ -235,14 +235,14 @@ class _Guard:
                 return
 
     def _order(self) -> bytes:
-        """What to do, the first of several orders; empty if the program is gone."""
+        """The first received order; empty if the program has ended."""
         try:
             return self._control.recv(64).partition(b"\n")[0]
         except ConnectionResetError:
             return b""
 
     def _end(self, grace_s: float) -> None:
-        """Ask all processes to end, and kill those that are there after a time."""
+        """Send SIGTERM to all processes, and SIGKILL to those left after the grace period."""
         self._send(signal.SIGTERM)
         self._send(signal.SIGCONT)  # A stopped process handles SIGTERM only then.
         kill_at = time.monotonic() + grace_s
@@ -252,7 +252,7 @@ class _Guard:
         give_up_at = time.monotonic() + _GIVE_UP_S
         while self._reap() and time.monotonic() < give_up_at:
             self._send(signal.SIGKILL)
-            # A process may have been started after we looked, so we look until there is none.
+            # A process may have been started since the last look, so this is repeated until none is left.
             select.select([self._woken], [], [], _LOOK_AGAIN_S)
             self._clear()
 
@@ -268,7 +268,7 @@ class _Guard:
                 pass
 
     def _reap(self) -> bool:
-        """Take the exit codes of processes that ended. False if none is left."""
+        """Read the exit codes of ended processes, and report that of the command. False if no process is left."""
         ended: int | None = None
         is_left = True
         try:

@@ -1,4 +1,4 @@
-"""Guarded commands: what their guards tell of them, and which commands of models are alive in this process."""
+"""Guarded commands: their state as their guards report it, and the running commands of models in this process."""
 
 import os
 import signal
@@ -12,11 +12,11 @@ from typing import Final
 from turnkeeper.workspace.guard import RELEASE
 
 _RECENT_S: Final = 10.0
-"""How long after its end a command is remembered: something that it sent may not have been received yet."""
+"""Time for which an ended command is remembered: data that it sent may not have been received yet."""
 
 
 class Guarded:
-    """A command that was started, by what its guard tells of it. It is alive until nothing that it started is left."""
+    """A started command, as its guard reports it. It is alive until all processes that it started have ended."""
 
     def __init__(self, control: socket.socket, numbers: Sequence[int]) -> None:
         self._control = control
@@ -25,7 +25,7 @@ class Guarded:
         self.exit_code: int | None = None
         self.is_alive = True
         self.is_left = False
-        """Whether the command is over and a process that it started goes on."""
+        """Whether the command has ended and a background process of it goes on."""
         self._heard = b""
         control.setblocking(False)
 
@@ -34,7 +34,7 @@ class Guarded:
         return self._control.fileno()
 
     def hear(self) -> None:
-        """Take the news of the guard, if there is any."""
+        """Read the pending messages of the guard, without waiting."""
         if not self.is_alive:
             return
         try:
@@ -55,11 +55,11 @@ class Guarded:
             self._control.close()
 
     def end(self, grace_s: float) -> None:
-        """Have everything ended: asked to, and killed after a time. Does not wait for it."""
+        """Order the guard to end all processes, and to kill them after a grace period. Does not wait."""
         self._tell(b"%f" % grace_s)
 
     def release(self) -> None:
-        """Let what is left go on, also after this program. It counts as ended."""
+        """Let the remaining processes go on, also after this program. The command then counts as ended."""
         self._tell(RELEASE)
         if self.is_alive:
             self.is_alive = False
@@ -71,14 +71,14 @@ class Guarded:
                 self._control.send(order + b"\n")
 
     def _lose(self) -> None:
-        """End at least the process group, because another program killed the guard."""
+        """Kill at least the process group, because another program killed the guard."""
         self.exit_code = -signal.SIGKILL
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.id, signal.SIGKILL)
 
 
 class ModelCommands:
-    """The commands that models started, and what runs what models wrote, for as long as anything of them is alive."""
+    """The running commands that models started, or that may run code of models."""
 
     def __init__(self) -> None:
         self._commands: list[Guarded] = []
@@ -86,13 +86,13 @@ class ModelCommands:
         self._changing = Lock()
 
     def add(self, command: Guarded) -> None:
-        """Take a command that was started."""
+        """Add a started command."""
         with self._changing:
             self._forget_ended()
             self._commands.append(command)
 
     def guards(self) -> list[int] | None:
-        """The guards of those that are alive; None if there is none, and was none just now."""
+        """The process ids of the guards of running commands; None if no command runs or ended recently."""
         if not self._commands and self._ended_at is None:
             return None
         with self._changing:
@@ -112,4 +112,4 @@ class ModelCommands:
 
 
 OF_MODELS: Final = ModelCommands()
-"""Those of this process."""
+"""The commands of this process."""

@@ -28,7 +28,7 @@ _LOOK_AGAIN_S: Final = 0.02
 
 
 class NewestOutput:
-    """The newest bytes of an output, each at its place in the whole."""
+    """Buffer of the newest bytes of an output, which keeps their positions in the whole output."""
 
     def __init__(self, bytes_max: int = JOB_OUTPUT_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -37,11 +37,11 @@ class NewestOutput:
 
     @property
     def end(self) -> int:
-        """How many bytes there were in all."""
+        """Size of the whole output in bytes."""
         return self._dropped + len(self._kept)
 
     def add(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Append the next piece of output."""
         self._kept += piece
         over = len(self._kept) - self._bytes_max
         # Letting it grow to twice its size makes the cost of cutting independent of how small the pieces are.
@@ -50,7 +50,7 @@ class NewestOutput:
             self._dropped += over
 
     def since(self, place: int) -> tuple[str, int]:
-        """The text from a place on, and how many bytes of it were not kept."""
+        """The text from a position on, and the number of its bytes that were dropped."""
         lost = max(self._dropped - place, 0)
         return self._kept[max(place - self._dropped, 0) :].decode("utf-8", "replace"), lost
 
@@ -62,14 +62,14 @@ class Job:
         self.id, self.command = id, command
         self.output = NewestOutput()
         self.read_until = 0
-        """The place in the output up to which the model has read."""
+        """The position in the output up to which the model has read."""
         self._log = log
         self.file = Path(os.fsdecode(log.name)) if log is not None and not isinstance(log.name, int) else None
-        """Where the whole output is, up to a bound."""
+        """The path of the file with the output from its beginning, up to a maximum size."""
         self.process_id: int | None = None
         self.exit_code: int | None = None
         self.is_ended = False
-        """Whether it was told to end."""
+        """Whether the job was ordered to end."""
         self.done = anyio.Event()
         self.news = anyio.Event()
         """Set with the next output, and when the job is done; then replaced."""
@@ -77,13 +77,13 @@ class Job:
 
     @property
     def state(self) -> str:
-        """How it is doing, for the model."""
+        """State of the job, as text for the model."""
         if not self.done.is_set():
             return "ending" if self.is_ended else f"running as process {self.process_id}"
         return "was ended" if self.exit_code is None else f"done, exit code {self.exit_code}"
 
     def end(self) -> None:
-        """Have the job and everything that it started ended. Does not wait for it."""
+        """Order the job and all its processes to end. Does not wait."""
         self.is_ended = self.is_ended or not self.done.is_set()
         self._scope.cancel()
 
@@ -110,14 +110,14 @@ class Job:
             self.news.set()
 
     async def _follow(self, running: RunningProcess) -> None:
-        """Take what the job prints until no process can print any more and the first one is gone."""
+        """Read the output until no process has it open and the command's own process has ended."""
         while piece := await running.read():
             self.output.add(piece)
             self._keep(piece)
             self.news.set()
             self.news = anyio.Event()
         exit_code = await running.wait()
-        # What it left behind with its output elsewhere belongs to it, and ends before it counts as done.
+        # Background processes whose output goes elsewhere belong to the job, and end before it counts as done.
         await running.end()
         self.exit_code = exit_code
 
@@ -166,11 +166,11 @@ class Jobs:
         return job
 
     def of(self, session_id: str) -> list[Job]:
-        """The jobs of a session, the oldest first; of those that are done, the newest."""
+        """The jobs of a session, oldest first; of the jobs that are done, only the newest ones."""
         return list(self._jobs.get(session_id, ()))
 
     def find(self, session_id: str, id: str) -> Job:
-        """The job of a session with this id. Raises NotFound with those that there are."""
+        """The job of a session with this id. Raises NotFound, which lists the jobs."""
         known = self.of(session_id)
         for job in known:
             if job.id == id:
@@ -179,25 +179,25 @@ class Jobs:
         raise NotFound(f"there is no job {id!r}; the jobs are: {names}")
 
     def keep(self, session_id: str, left: Guarded) -> None:
-        """Take what a finished command of a session left running: it ends with the session's jobs."""
+        """Register the background processes of a finished command: they end with the session's jobs."""
         for one in self._left.setdefault(session_id, []):
             one.hear()
         self._left[session_id] = [*(one for one in self._left[session_id] if one.is_alive), left]
 
     def end_session(self, session_id: str) -> None:
-        """Have all jobs of a session ended, and what commands left running, without waiting for it."""
+        """Order all jobs and background processes of a session to end. Does not wait."""
         for job in self.of(session_id):
             job.end()
         for one in self._left.get(session_id, ()):
             one.end(KILL_GRACE_S)
 
     async def forget(self, session_id: str) -> None:
-        """End the jobs of a session that is to be removed, and forget them."""
+        """End the jobs of a session that is about to be removed, and forget them."""
         self.end_session(session_id)
         await _wait_for(self._jobs.pop(session_id, []), self._left.pop(session_id, []))
 
     async def aclose(self) -> None:
-        """End all jobs and what commands left running, and wait until they are ended."""
+        """End all jobs and background processes, and wait for their end."""
         for session_id in {*self._jobs, *self._left}:
             self.end_session(session_id)
         await _wait_for(

@@ -28,7 +28,7 @@ def read(place: ShadowPlace) -> dict[str, int]:
 
 
 def note(place: ShadowPlace, captured: Mapping[bytes, int]) -> None:
-    """Note the modes of files that are captured."""
+    """Record the unusual permissions of captured files."""
     if not captured:
         return
     before = read(place)

@@ -19,14 +19,14 @@ CREDENTIAL, ENV_VALUE, USER, HOST, HOME, DIRECTORY = "credential", "env-file", "
 EMAIL: Final = "email"
 
 VALUE_CHARS_MIN: Final = 8
-"""A shorter value of an environment variable is no credential."""
+"""Minimum length of an environment variable that counts as a credential."""
 NAME_CHARS_MIN: Final = 3
 ENV_FILE_BYTES_MAX: Final = 256 * 1024
 DIRECTORIES_MAX: Final = 5_000
-"""Directories of a workspace in which ``.env`` files are looked for."""
+"""Maximum number of directories that are searched for ``.env`` files."""
 DEPTH_MAX: Final = 6
 LINE_CHARS_MIN: Final = 16
-"""A shorter line of a value of several lines is no secret by itself."""
+"""Minimum length of a line in a multi-line value that is a secret by itself."""
 
 _LINE_BREAK: Final = re.compile(r"\\n|\r?\n")
 _KEY_LINE: Final = re.compile(r"[^\s-]\S+")
@@ -41,7 +41,7 @@ _COMMON_NAMES: Final = frozenset(_COMMON.split())
 
 
 def known_secrets(environ: Mapping[str, str], directory: str) -> list[KnownSecret]:
-    """What must not leave this machine with a session of this directory. Reads files, so it may take a moment."""
+    """The values that must not leave this machine with a session of this directory. Reads files, so it may be slow."""
     return [secret for secret in _all(environ, directory) if _is_text(secret.value)]
 
 

@@ -28,14 +28,14 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 READING: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITING_FIRST: Final = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
-"""Write, remove and make files of every kind: what the first version of the interface knows."""
+"""Rights to write, remove and create files of every kind, in the first version of the interface."""
 _MAKE_DEVICES: Final = 1 << 6 | 1 << 11
-"""To make devices: with one, root would reach a disk or the memory past all rules. Nothing allows it."""
+"""Rights to create devices, which no rule allows: with one, root could reach a disk or the memory past all rules."""
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 """The rights that a rule about something other than a directory may have."""
 _TCP: Final = 0b11
 _SCOPED: Final = 0b11
-"""Neither signals nor abstract sockets reach a process outside."""
+"""Scopes for signals and abstract sockets, which then reach no process outside."""
 
 
 class _Interface:
@@ -85,9 +85,9 @@ def writing(version: int) -> int:
 
 
 def covering(roots: Iterable[str], excluded: Sequence[str]) -> Iterator[str]:
-    """Paths without links that together cover the roots, but for what is excluded.
+    """Paths without links that together cover the roots, except the excluded paths.
 
-    Names that come into being later, directly in a directory with something excluded below it, are not covered.
+    Names that are created later, directly in a directory that contains an excluded path, are not covered.
     """
     for root in roots:
         if root in excluded:
@@ -139,7 +139,7 @@ def _allow_reading(system: _Interface, ruleset: int, read: Sequence[str] | None,
 
 
 def _allow(system: _Interface, ruleset: int, path: str, rights: int) -> None:
-    """Add a rule. What does not exist, or cannot be looked at, needs none."""
+    """Add a rule for a path, unless it does not exist or cannot be opened."""
     try:
         opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -150,7 +150,7 @@ def _allow(system: _Interface, ruleset: int, path: str, rights: int) -> None:
         if allowed and not stat.S_ISLNK(mode):
             system.call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", allowed, opened), 0)
     except OSError as error:
-        # Files of the kernel's own, such as those of some mounts in containers, cannot be the subject of a rule.
+        # Internal files of the kernel, such as those of some mounts in containers, cannot have a rule.
         if error.errno not in (errno.EBADFD, errno.EBADF):
             raise
     finally:

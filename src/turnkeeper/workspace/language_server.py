@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SETTLED_S: Final = 0.15
-"""How long a server that has published diagnostics is given to publish better ones."""
+"""Time that a server has after its diagnostics to publish more complete ones."""
 GRACE_S: Final = 1.0
-"""How long a server has between the request to end and the end: it holds nothing that could be lost."""
+"""Grace period between the request to end and a kill: a server holds no data that could be lost."""
 HEADER_BYTES_MAX: Final = 4096
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 OPEN_MAX: Final = 64
-"""How many files a server keeps open: each costs it memory and time."""
+"""Maximum number of files that a server keeps open: each costs memory and time."""
 ERROR: Final = 1
 """The severity of an error; warnings and hints have higher numbers."""
 
@@ -60,19 +60,19 @@ class _Output(ByteReceiveStream):
         return piece
 
     async def aclose(self) -> None:
-        """The process is ended by who started it."""
+        """Nothing: the caller that started the process also ends it."""
 
 
 class _Document(msgspec.Struct):
-    """A file that the server was told of, and what it last said about it."""
+    """A file that is open in the server, with the diagnostics that the server published last."""
 
     version: int
     text_hash: int
     errors: tuple[Diagnostic, ...] = ()
     heard: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    """Set once it has said something about this version."""
+    """Set when the server has published diagnostics of this version."""
     heard_at: float = 0.0
-    """When it last did."""
+    """The time of the newest diagnostics."""
     heard_more: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
 
@@ -88,14 +88,14 @@ class LanguageServer:
         *,
         start_s: float,
     ) -> None:
-        """``start_s`` is how long from now questions wait for its start."""
+        """``start_s`` is the time from now for which requests wait for the start of the server."""
         self._command, self._root, self._environ, self._confined = command, root, environ, confined
         self._start_deadline = anyio.current_time() + start_s
         self._process: RunningProcess | None = None
         self._ready = anyio.Event()
         self._is_dead = False
         self._owes_since: float | None = None
-        """When it was asked the first thing that it has said nothing about; None if it owes no answer."""
+        """The time of the oldest request since the server last answered; None if none is open."""
         self._is_reported = False
         self._number, self._version = 0, 0
         self._answers: dict[int, tuple[anyio.Event, list[Json]]] = {}
@@ -105,7 +105,7 @@ class LanguageServer:
 
     @property
     def is_useful(self) -> bool:
-        """Whether there is a point in asking it."""
+        """Whether the server can still answer: it has not ended and was not given up."""
         return not self._is_dead
 
     # --- The process -------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class LanguageServer:
         await self._request(
             "initialize",
             {
-                # No number of ours: a confined server cannot look for our process, and would take us for dead.
+                # Without our process id: a confined server cannot look for our process, and would take us for dead.
                 "processId": None,
                 "rootUri": root,
                 "workspaceFolders": [{"uri": root, "name": self._root.name}],
@@ -196,7 +196,7 @@ class LanguageServer:
                 answered.set()
 
     def _reply(self, method: str, params: Json) -> Json:
-        """What the server is answered: it must not wait for us."""
+        """The result for a request of the server, which must not wait for one."""
         if method != "workspace/configuration" or not isinstance(params, dict):
             return None
         items = params.get("items")
@@ -208,7 +208,7 @@ class LanguageServer:
         if document is None or not isinstance(listed, list):
             return
         if isinstance(version, int) and version != document.version:
-            return  # About a text that is no longer there.
+            return  # The diagnostics are of an older text.
         found = [_diagnostic(one) for one in listed if isinstance(one, dict) and one.get("severity", ERROR) == ERROR]
         document.errors = tuple(one for one in found if one is not None)
         document.heard_at = anyio.current_time()
@@ -226,7 +226,7 @@ class LanguageServer:
             await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             await answered.wait()
         finally:
-            self._answers.pop(number, None)  # If it was not waited for to the end.
+            self._answers.pop(number, None)  # The wait may have been cancelled.
         return result[0]
 
     async def _notify(self, method: str, params: JsonObject) -> None:
@@ -241,7 +241,7 @@ class LanguageServer:
     # --- Checking ----------------------------------------------------------------------------------------------
 
     async def prepare(self, path: Path, text: str, timeout_s: float) -> None:
-        """Tell the server of a text that was read: it finds the errors of it while the model thinks of its edit."""
+        """Open a text in the server, which finds its errors while the model works on its edit."""
 
         async def tell() -> tuple[()]:
             await self._tell(path, text)
@@ -250,7 +250,7 @@ class LanguageServer:
         await self._answered(tell, timeout_s)
 
     async def new_errors(self, path: Path, before: str | None, after: str, timeout_s: float) -> tuple[Diagnostic, ...]:
-        """The errors of a file that it did not have before. Nothing if the server does not answer in time."""
+        """The errors of the new text that the old text did not have; empty if the server does not answer in time."""
 
         async def check() -> tuple[Diagnostic, ...]:
             known = await self._errors_before(path, before)
@@ -259,11 +259,11 @@ class LanguageServer:
         return await self._answered(check, timeout_s)
 
     async def symbols(self, path: Path, text: str, timeout_s: float) -> tuple[Symbol, ...]:
-        """The symbols of a file with this text. Nothing if the server does not answer in time."""
+        """The symbols of a file with this text; empty if the server does not answer in time."""
         named: JsonObject = {"textDocument": {"uri": path.as_uri()}}
 
         async def ask() -> tuple[Symbol, ...]:
-            # It is closed before and afterwards: what errors a later edit brings is found without this text.
+            # The file is closed before and afterwards, so that later diagnostics are not compared with this text.
             if path.as_uri() in self._documents:
                 await self._close(path.as_uri())
             await self._open(path, text)
@@ -276,10 +276,10 @@ class LanguageServer:
         return await self._answered(ask, timeout_s)
 
     async def _answered(self, ask: Callable[[], Awaitable[tuple[T, ...]]], timeout_s: float) -> tuple[T, ...]:
-        """What the server says; nothing if it does not say it in time. It is asked one thing at a time.
+        """The result of a request; empty after the timeout. Only one request runs at a time.
 
-        The time counts from the first question that it owes an answer to. When it is over, the server is asked nothing
-        more until an answer comes, however late.
+        The timeout counts from the oldest unanswered request. After it, the server gets no request until it has
+        answered one, however late.
         """
         await self._wait_started()
         asked_at = anyio.current_time() if self._owes_since is None else self._owes_since
@@ -315,7 +315,7 @@ class LanguageServer:
             self._report("starts slowly and is not waited for")
 
     async def _errors_before(self, path: Path, before: str | None) -> tuple[Diagnostic, ...]:
-        """What the server says of the text before the edit; it is told of it if it does not know the file yet."""
+        """The errors of the text before the edit, which is opened in the server if the file is not open yet."""
         document = self._documents.get(path.as_uri())
         if document is None and before is not None:
             document = await self._tell(path, before)
@@ -334,13 +334,13 @@ class LanguageServer:
         return document.errors
 
     async def _tell(self, path: Path, text: str) -> _Document:
-        """Tell the server what is in a file now, unless it knows. It says later what it thinks of it."""
+        """Synchronise a text to the server, unless the server already has it. The diagnostics arrive later."""
         uri, known = path.as_uri(), self._documents.get(path.as_uri())
         if known is not None and known.text_hash == hash(text):
             return known
         self._owes_answer()
         document = _Document(version=self._version + 1, text_hash=hash(text))
-        self._documents.pop(uri, None)  # It is the newest now.
+        self._documents.pop(uri, None)  # The document moves to the end: the first one is closed first.
         self._documents[uri] = document
         try:
             if known is None:
@@ -348,7 +348,7 @@ class LanguageServer:
             else:
                 await self._change(uri, text)
         except BaseException:
-            self._documents.pop(uri, None)  # Who knows what it was told.
+            self._documents.pop(uri, None)  # How much of the text the server received is unknown.
             raise
         if len(self._documents) > OPEN_MAX:
             await self._close(next(iter(self._documents)))
@@ -365,7 +365,7 @@ class LanguageServer:
         await self._notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     async def _open(self, path: Path, text: str) -> None:
-        """Tell the server of a text. No version is used twice: what it says of an older one comes late."""
+        """Open a text in the server. No version number is used twice: diagnostics of an older text may arrive late."""
         self._version += 1
         language = _LANGUAGES.get(path.suffix.lower(), path.suffix.lower().lstrip("."))
         opened: JsonObject = {"uri": path.as_uri(), "version": self._version, "languageId": language, "text": text}
@@ -380,7 +380,7 @@ def _diagnostic(given: JsonObject) -> Diagnostic | None:
 
 
 def _new(known: Sequence[Diagnostic], found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Those of which there are more than before. Lines move with an edit, so only messages are compared."""
+    """The diagnostics that occur more often than before. Lines move with an edit, so only messages are compared."""
     left = Counter(one.message for one in known)
     new = []
     for one in found:

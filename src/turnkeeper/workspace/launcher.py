@@ -58,11 +58,11 @@ class Launcher:
 
     def prepare(self) -> None:
         """Start the launcher's process, if it is not there yet: the first command then need not wait for it."""
-        with self._starting, suppress(OSError):  # The command that is started next reports the error.
+        with self._starting, suppress(OSError):  # The next start reports the error.
             self._connected()
 
     def close(self) -> None:
-        """Stop the launcher. Guards end what is left of their commands when this process is gone."""
+        """Stop the launcher. Guards end the remaining processes when this process has ended."""
         atexit.unregister(self.close)
         process, self._process = self._process, None
         requests, self._requests = self._requests, None
@@ -72,7 +72,7 @@ class Launcher:
             process.wait()
 
     def _answered(self, body: bytes, descriptors: Sequence[int], directory: str) -> tuple[socket.socket, list[int]]:
-        """Have a guard started. Returns the socket to talk to it, and the numbers of the command and of the guard."""
+        """Request a guard. Returns its control socket, and the process ids of the command and of the guard."""
         for _ in range(2):  # The launcher may have been killed, by the system for example.
             ours, theirs = socket.socketpair()
             try:

@@ -23,10 +23,10 @@ from turnkeeper.workspace.lsp_commands import ServerCommand
 log = logging.getLogger(__name__)
 
 SERVERS_MAX: Final = 8
-"""How many servers run at once; for further ones the file is not checked."""
+"""Maximum number of running servers; files of further servers are not checked."""
 
 _Key: TypeAlias = tuple[ServerCommand, Path, object]
-"""A server, the root directory that it serves, and what the kernel refuses it."""
+"""A server, its root directory, and the refusals of its confinement."""
 
 
 class LanguageServers:
@@ -42,7 +42,7 @@ class LanguageServers:
         timeout_s: float = DIAGNOSTICS_S,
         start_s: float = DIAGNOSTICS_START_S,
     ) -> None:
-        """``timeout_s`` is how long a question waits for an answer, ``start_s`` how long for a server that starts."""
+        """``timeout_s`` is the timeout of a request, ``start_s`` the timeout of the start of a server."""
         self._group, self._timeout_s, self._start_s = group, timeout_s, start_s
         self._running: dict[_Key, LanguageServer] = {}
 
@@ -55,7 +55,7 @@ class LanguageServers:
         text: str,
         confine: Confine,
     ) -> None:
-        """Tell the servers for this file what was read of it. They are not waited for."""
+        """Send a text that was read to the servers of its file, without waiting for them."""
         for server in await self._of(servers, root, environ, path, confine):
             if self._group is not None:
                 self._group.start_soon(server.prepare, path, text, self._timeout_s)
@@ -70,7 +70,7 @@ class LanguageServers:
         after: str,
         confine: Confine,
     ) -> tuple[Diagnostic, ...]:
-        """The errors that the servers for this file did not report of the text before. Never fails; bounded in time."""
+        """The errors of a file that its servers did not report for the old text. Never fails; bounded in time."""
         found: list[Diagnostic] = []
 
         async def ask(server: LanguageServer) -> None:
@@ -90,7 +90,7 @@ class LanguageServers:
         text: str,
         confine: Confine,
     ) -> tuple[Symbol, ...]:
-        """The symbols of a file by the first server that knows some. Never fails; bounded in time."""
+        """The symbols of a file from the first server that returns some. Never fails; bounded in time."""
         for server in await self._of(servers, root, environ, path, confine):
             if found := await server.symbols(path, text, self._timeout_s):
                 return found

@@ -1,4 +1,4 @@
-"""Language server commands: which servers are used for which files, and how they are started."""
+"""Language server commands: the configured and built-in servers, with their command lines and files."""
 
 import logging
 import shutil
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class ServerCommand(NamedTuple):
-    """How a language server is started, and for which files."""
+    """The command line of a language server, and the extensions of its files."""
 
     name: str
     command: tuple[str, ...]
@@ -25,7 +25,7 @@ class ServerCommand(NamedTuple):
     """Its initialization options as JSON."""
 
     def serves(self, path: Path) -> bool:
-        """Whether it knows this kind of file."""
+        """Whether the server is for this kind of file."""
         return path.suffix.lower() in self.extensions
 
 
@@ -40,11 +40,11 @@ BUILT_IN: Final[tuple[ServerCommand, ...]] = (
     ServerCommand("rust-analyzer", ("rust-analyzer",), (".rs",)),
     ServerCommand("clangd", ("clangd",), C),
 )
-"""Servers that are used where they are installed. For a kind of file the first that is found is used."""
+"""Servers that are used if they are installed. Of several for a kind of file the first one is used."""
 
 
 TY: Final = ServerCommand("ty", ("ty", "server"), PYTHON)
-"""A server that is used before the others for Python if a variable says so."""
+"""The Python server that comes first if a variable enables it."""
 
 
 def configured(config: bool | Mapping[str, LspConfig] | None, environ: Mapping[str, str]) -> tuple[ServerCommand, ...]:

@@ -15,24 +15,24 @@ from turnkeeper.workspace.folder_entries import is_folder
 COMMAND_FOLDERS: Final = ("command", "commands")
 FOLDERS: Final = ("agent", "agents", *MODE_FOLDERS, *COMMAND_FOLDERS)
 FILES_MAX: Final = 200
-"""How many files of one folder are read."""
+"""Maximum number of files that are read in one folder."""
 DEPTH_MAX: Final = 8
-"""How many folders below each other are looked at."""
+"""Maximum depth of folders."""
 ENDING: Final = ".md"
 
 
 class MarkdownFile(NamedTuple):
-    """A file that an agent or a command comes from."""
+    """A file that defines an agent or a command."""
 
     path: Path
     folder: str
-    """The one of FOLDERS that it is found in."""
+    """The folder of FOLDERS that contains the file."""
     steps: tuple[str, ...]
     """The names from that folder to the file, without its ending."""
 
     @property
     def kind(self) -> Literal["agent", "command"]:
-        """What comes from it."""
+        """The kind of definition in the file."""
         return "command" if self.folder in COMMAND_FOLDERS else "agent"
 
     def settings(self, content: bytes) -> JsonObject:

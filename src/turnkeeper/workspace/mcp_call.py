@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Extend = Callable[[], None]
-"""Called when a request has made progress: it then has more time."""
+"""Called when a request has made progress: its deadline is then extended."""
 
 
 class McpUnknown(McpFailure):
-    """The server no longer knows the connection, and has not looked at the request: it can be sent again."""
+    """The server no longer knows the connection, and has not processed the request: it can be sent again."""
 
 
 async def asked(
@@ -56,9 +56,9 @@ async def asked(
 
 
 def _failure(name: str, connection: Connection, error: Exception, took_s: float) -> McpFailure:
-    """What the caller is told. A server that may be lost is looked after."""
+    """The failure of a call. A connection that is or may be lost is marked."""
     if isinstance(error, TimeoutError):
-        connection.changed.set()  # It is asked what it offers; if that is in vain, too, it is lost.
+        connection.changed.set()  # The offers are then read again; if that fails too, the connection breaks.
         return McpFailure(f"The MCP server {name} did not answer within {took_s:.1f} s; the call was cancelled.")
     if is_unknown(error, connection.http_status):
         connection.breaks("it no longer knows the connection")

@@ -1,4 +1,4 @@
-"""A connection to an MCP server: what is known of it while it lasts, and news that it brings."""
+"""A connection to an MCP server: its state, and the notifications of changed offers."""
 
 import logging
 import math
@@ -17,7 +17,7 @@ MISSING: Final = "MCP servers need the package mcp: pip install 'turnkeeper[mcp]
 
 
 class McpFailure(Exception):
-    """A call came to nothing. The text says why."""
+    """A call failed. The text is the reason."""
 
 
 class Connection:
@@ -29,30 +29,30 @@ class Connection:
         self.broken = anyio.Event()
         self.reason = ""
         self.http_status: int | None = None
-        """That of the last answer over HTTP."""
+        """The status of the last answer over HTTP."""
         self.wants_login = False
-        """Whether a user has to agree before calls can be made."""
+        """Whether the server requires a login of the user."""
         self.changed = anyio.Event()
-        """Set when the server may offer other things than before."""
+        """Set when the offers of the server may have changed."""
         self.learned = anyio.Event()
-        """Set unless the server has reported a change that is not learned yet."""
+        """Set unless the server has reported a change and the new offers are not read yet."""
         self.learned.set()
 
     def breaks(self, reason: str) -> None:
-        """Take note that no call will come through any more."""
+        """Mark the connection as broken: no further call can succeed."""
         self.reason = self.reason or reason
         self.broken.set()
         self.learned.set()
 
     def reports_change(self) -> None:
-        """Take note that the server says that it offers other things than before."""
+        """Record that the server has announced a change of its offers."""
         self.changed.set()
         if self.learned.is_set() and not self.broken.is_set():
             self.learned = anyio.Event()
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether an error of a call means that no further call will come through."""
+    """Whether an error of a call means that the connection is lost."""
     from mcp.shared.exceptions import MCPError
     from mcp_types import CONNECTION_CLOSED
 
@@ -69,7 +69,7 @@ def is_misfit(error: Exception) -> bool:
 
 
 def is_unknown(error: Exception, http_status: int | None) -> bool:
-    """Whether a server over HTTP no longer knows the connection, or who calls. It has not looked at the call then."""
+    """Whether a server over HTTP no longer accepts the session or the login. The call was then not processed."""
     from mcp.shared.exceptions import MCPError
     from mcp_types import INVALID_REQUEST
 
@@ -84,20 +84,20 @@ def import_package() -> None:
         import mcp.client  # noqa: F401 # Once imported it is at hand.
     except ImportError as error:
         raise McpFailure(MISSING) from error
-    # What fails is told to those who asked. The package would log it, too, with its stack and with what was sent.
+    # Callers get every failure. The package would log it as well, with the traceback and the sent values.
     for name in ("mcp.client", "client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 async def take_note(connection: Connection, message: "IncomingMessage") -> None:
-    """Servers of older protocols tell of changes unasked."""
+    """Handle a notification of changed offers: servers of older protocols send them unasked."""
     if "ListChanged" in type(message).__name__:
         connection.reports_change()
     await anyio.lowlevel.checkpoint()
 
 
 async def listen(connection: Connection, client: "Client") -> None:
-    """Servers of newer protocols tell of changes those who subscribe."""
+    """Subscribe to changes of offers: servers of newer protocols send them only to subscribers."""
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
@@ -121,7 +121,7 @@ async def listen(connection: Connection, client: "Client") -> None:
 
 
 def words(error: BaseException) -> str:
-    """What an error says; of several the first."""
+    """The message of an error; of an exception group, that of the first one."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return " ".join(printable(str(error)).split())[:500] or type(error).__name__

@@ -1,4 +1,4 @@
-"""MCP over HTTP: requests to one address, with bounds that a flood of answers runs into."""
+"""MCP over HTTP: requests to one address, with limits for the size and number of messages in answers."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ async def http(
     connection: "Connection",
     auth: "httpx2.Auth | None" = None,
 ) -> AsyncIterator["TransportStreams"]:
-    """The streams of an address."""
+    """The message streams of a connection to an address."""
     from mcp.client.streamable_http import streamable_http_client
 
     async with (
@@ -44,11 +44,11 @@ def http_client(
     connection: "Connection | None" = None,
     auth: "httpx2.Auth | None" = None,
 ) -> "httpx2.AsyncClient":
-    """A client whose answers are bounded. Without ``read_s`` each call says how long an answer may take."""
+    """HTTP client with bounded answers. Without ``read_s`` there is no read timeout: each call has its own."""
     import httpx2
 
     class BoundedStream(httpx2.AsyncByteStream):
-        """Passes on an answer until it is too much."""
+        """Passes on the body of an answer; breaks the connection above the limit."""
 
         def __init__(self, stream: httpx2.AsyncByteStream, bound: _Bound) -> None:
             self._stream, self._bound = stream, bound
@@ -68,7 +68,7 @@ def http_client(
         if connection is not None:
             connection.http_status = response.status_code
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            # A short compressed answer can be a long one.
+            # A short compressed answer can expand to a long one.
             raise httpx2.DecodingError(
                 "it sent a compressed answer, which it was asked not to", request=response.request
             )
@@ -85,14 +85,14 @@ def http_client(
 
 
 class _Bound:
-    """Counts what an answer sends: as a whole, or event by event if it is a stream."""
+    """Limit for the body of an answer: for the whole body, or for each event of a stream."""
 
     def __init__(self, *, is_stream: bool) -> None:
         self._is_stream = is_stream
         self._size, self._budget = 0, MessageBudget()
 
     def exceeded(self, piece: bytes, now: float) -> str | None:
-        """Why it is too much with this piece; None if it is not."""
+        """The reason why this piece exceeds the limit; None if it does not."""
         lines = piece.count(b"\n")
         self._size = len(piece) - piece.rfind(b"\n") if self._is_stream and lines else self._size + len(piece)
         if self._size > MCP_MESSAGE_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""Log in to an MCP server at an address: a page where the user agrees, and a browser that comes back with a code."""
+"""Login at an MCP server over HTTP: a page where the user agrees, and a redirect of the browser with a code."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mcp.client.auth import AuthorizationCodeResult
 
 PATH: Final = "/mcp/oauth/callback"
-"""Where the browser comes back; that of opencode, so that a registered client serves both."""
+"""Path of the redirect; equal to that of opencode, so that a registered client works for both."""
 ANSWER_S: Final = 30.0
-"""How long the sites of a login may take to answer."""
+"""Timeout for answers of the sites of a login."""
 HELLO: Final = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -34,7 +34,7 @@ HELLO: Final = {
         "clientInfo": {"name": "turnkeeper", "version": __version__},
     },
 }
-"""The first message of a connection, which a server refuses to those it does not know."""
+"""The first message of a connection, which a server refuses without a login."""
 
 
 class NotOffered(Invalid):
@@ -61,13 +61,13 @@ class LoginAttempt:
         self.is_registered = False
         """Whether an earlier login registered this program there. A server may have forgotten that."""
         self.failure: Invalid | None = None
-        """Why it came to nothing."""
+        """The reason why the attempt failed."""
         self.shown, self.ended = anyio.Event(), anyio.Event()
         self._code: str | None = None
         self._given_code = anyio.Event()
 
     async def run(self, then: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Log in, and do something with the login. What goes wrong is in ``failure``."""
+        """Log in, then call ``then``. A failure is stored in ``failure``."""
         try:
             await self._run()
             if then is not None:
@@ -82,13 +82,13 @@ class LoginAttempt:
             self.ended.set()
 
     async def done(self) -> None:
-        """Wait for the end. Raises what went wrong."""
+        """Wait for the end of the attempt. Raises its failure."""
         await self.ended.wait()
         if self.failure is not None:
             raise self.failure
 
     def give(self, code: str) -> None:
-        """The code that the browser brought elsewhere."""
+        """Pass the code of a redirect that another machine received."""
         self._code = code
         self._given_code.set()
 
@@ -141,10 +141,10 @@ class LoginAttempt:
         parts = urlsplit(page)
         asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
         if self._given.scope is not None:
-            # The package asks for what the server proposes, and ignores what it is given.
+            # The package requests the scope that the server proposes, and ignores the configured one.
             page = parts._replace(query=urlencode({**asked, "scope": self._given.scope})).geturl()
         self.page, self.state = page, asked.get("state", "")
-        # A page that the user happens to have open can send a browser here, but does not know the state.
+        # Any open page can redirect the browser to this port, but does not know the state.
         callback.accepts = lambda given: given.get("state") == self.state
         self.shown.set()
 
@@ -170,7 +170,7 @@ class LoginAttempt:
 
 
 def _port_of(known: McpLogin | None) -> int:
-    """The port that a registration names: sites compare the whole address."""
+    """The port of the registered redirect address, because sites compare the whole address; 0 if there is none."""
     registered = known.client.get("redirect_uris") if known is not None else None
     first = registered[0] if isinstance(registered, list) and registered else None
     try:

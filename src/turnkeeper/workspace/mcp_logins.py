@@ -14,41 +14,41 @@ NAME: Final = "mcp-auth.json"
 
 
 class McpLogin(Value):
-    """What is known of a login at one address. The objects have the shapes of OAuth."""
+    """The registration and tokens for one address. The objects have the shapes of OAuth."""
 
     client: JsonObject = {}
     """The registration of this program there."""
     tokens: JsonObject | None = None
-    """None: registered, and not logged in."""
+    """The tokens; None if the program is registered and not logged in."""
     expires: float | None = None
-    """When the access token ends, in seconds since 1970."""
+    """Expiry of the access token, in seconds since 1970."""
     metadata: JsonObject | None = None
-    """What the authorization server says of itself: where tokens are renewed."""
+    """The metadata of the authorization server, with the address where tokens are renewed."""
     resource: JsonObject | None = None
-    """What the MCP server says of itself."""
+    """The metadata of the MCP server as a protected resource."""
 
     def __repr__(self) -> str:
         return "McpLogin(…)"
 
 
 class McpLogins:
-    """One mcp-auth.json: logins by address, so that a token is sent to no other."""
+    """One mcp-auth.json: logins by address, so that a token is sent to no other address."""
 
     def __init__(self, path: Path) -> None:
         self._file = PrivateJson(path, dict[str, object], {})
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "McpLogins":
-        """That of this program."""
+        """The logins of this program."""
         return cls(paths.data(environ) / NAME)
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self._file.path
 
     def read(self, url: str) -> McpLogin | None:
-        """The login at an address. Raises Invalid if the file is damaged; an entry that is, counts as none."""
+        """The login at an address. Raises Invalid if the file is damaged; a damaged entry counts as missing."""
         entry = self._file.read().get(url)
         try:
             return msgspec.convert(entry, McpLogin) if entry is not None else None

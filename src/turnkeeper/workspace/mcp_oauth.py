@@ -1,6 +1,6 @@
 """OAuth at an MCP server by the package ``mcp``: its requests carry a token, which is renewed, or a user is asked.
 
-The package forgets two things between two processes: when a token ends, and where it is renewed. Both are kept here.
+The package does not store the expiry of a token and the address where it is renewed. Both are stored here.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ CLIENT_NAME: Final = "Turnkeeper"
 
 
 class Asking(NamedTuple):
-    """How a user is asked to agree: the address that a browser comes back to, the page, and what came back."""
+    """The steps of a login that need the user: the redirect address, showing the page, and waiting for the code."""
 
     redirect_uri: str
     show: Callable[[str], Awaitable[None]]
@@ -35,7 +35,7 @@ def settings_of(config: McpConfig) -> McpOAuthConfig | None:
 
 
 def provider(config: McpConfig, logins: McpLogins, asking: Asking) -> "OAuthClientProvider":
-    """What makes the requests to a server carry a token. The package must be imported."""
+    """The authentication that adds a token to the requests to a server. The package must be imported."""
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata, ProtectedResourceMetadata
     from pydantic import AnyUrl
@@ -68,7 +68,7 @@ def provider(config: McpConfig, logins: McpLogins, asking: Asking) -> "OAuthClie
 
 
 class _Storage:
-    """Keeps what the package learns. It reads the file each time: another process may have renewed a token."""
+    """Token storage for the package. It does not cache: another process may have renewed a token in the file."""
 
     def __init__(self, url: str, given: McpOAuthConfig, logins: McpLogins, redirect_uri: str) -> None:
         self._url, self._given, self._logins, self._redirect_uri = url, given, logins, redirect_uri

@@ -1,7 +1,7 @@
-"""What an MCP server says that it offers, read page by page, and cut to what a request can hold.
+"""Offers of an MCP server: lists of tools, prompts and resources, read page by page and cut to what a request can hold.
 
-A server may say anything: names without end, pages without end, schemas that no provider takes. One wrong schema would
-make providers refuse every request, so it is replaced by one that takes any input.
+A server may send anything: any number of names and pages, and schemas that no provider accepts. One invalid schema
+would make providers refuse every request, so it is replaced by one that allows any input.
 """
 
 import logging
@@ -38,7 +38,7 @@ Made = TypeVar("Made")
 
 
 async def learn(client: "Client", others_s: float) -> McpOffers:
-    """What a server offers. Tools must be told; the rest has ``others_s`` and is left out if it fails."""
+    """Read the offers of a server. Raises if the tools fail; other lists may fail or exceed ``others_s``."""
     able = client.server_capabilities
     tools = await _listed(client.list_tools, lambda page: page.tools) if able.tools is not None else []
     prompts: list[mcp_types.Prompt] = []
@@ -49,7 +49,7 @@ async def learn(client: "Client", others_s: float) -> McpOffers:
         try:
             found += await _listed(list_, items)
         except Exception as error:
-            # Errors of several packages come through the client. The server's other lists are still of use.
+            # Errors of several packages come through the client. The server's other lists can still be used.
             log.debug("a list of an MCP server cannot be read: %s", error)
 
     with anyio.move_on_after(others_s):
@@ -69,12 +69,12 @@ async def learn(client: "Client", others_s: float) -> McpOffers:
 
 
 def renewed(old: McpOffers, new: McpOffers) -> McpOffers:
-    """The new offers. What did not change is the same object as before, so it need not be compared again."""
+    """The new offers. Unchanged tools are the same object as before, so that they need not be compared again."""
     return new.but(tools=old.tools) if new.tools == old.tools else new
 
 
 async def _listed(list_: Callable[..., Awaitable[Any]], items: Callable[[Any], list[Item]]) -> list[Item]:
-    """All pages of a list; a server may go on without end, and give the same page again."""
+    """All pages of a list, up to a limit: a server may send pages without end, or repeat one."""
     found: list[Item] = []
     cursor, seen = None, set[str]()
     for _ in range(MCP_PAGES_MAX):
@@ -88,7 +88,7 @@ async def _listed(list_: Callable[..., Awaitable[Any]], items: Callable[[Any], l
 
 
 def _named(found: Sequence[Any]) -> list[Any]:
-    """What has a name that can be used, once, in the order of names."""
+    """The items with a valid name, sorted by name, each name once."""
     by_name = {one.name: one for one in found if 0 < len(one.name) <= MCP_NAME_CHARS_MAX and one.name.isprintable()}
     if len(by_name) < len(found):
         log.debug("%d of %d names of an MCP server are given twice or unusable", len(found) - len(by_name), len(found))
@@ -128,7 +128,7 @@ def _tools(found: "Sequence[mcp_types.Tool]") -> tuple[McpTool, ...]:
 
 
 def _schema(name: str, given: JsonObject) -> JsonObject:
-    """The schema of a tool's input, or one that takes any if no provider would take it."""
+    """The schema of a tool's input; one that allows any input if providers would refuse it."""
     schema: JsonObject = {"type": "object", "properties": {}, **given}
     try:
         if _depth(schema) > MCP_SCHEMA_DEPTH_MAX or len(encode(schema)) > MCP_SCHEMA_BYTES_MAX:

@@ -1,7 +1,7 @@
 """An MCP server: the connection to it, what it offers, and calls of its tools.
 
-It is started when it is first wanted. If the connection breaks, it is made again when it is next wanted, but not at
-once after a failure. What it offered stays known meanwhile: a model's list of tools does not change with each hiccup.
+A server is started at its first use. A broken connection is made again at the next use, but not at once after a
+failure. The last offers are kept meanwhile, so that a model's list of tools does not change with each failure.
 """
 
 import logging
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STABLE_S: Final = 60.0
-"""A connection that lasted so long was a good one: the next failure counts as the first."""
+"""Time after which a connection counts as stable: the next failure counts as the first."""
 NEEDS_AUTH: Final = frozenset({401, 403})
 
 Tell = Callable[[str], Awaitable[None]]
-"""Told how a call is doing."""
+"""Receives the progress of a call as text."""
 
 T = TypeVar("T")
 
 
 class McpPlace(NamedTuple):
-    """Where a server is run, the limit of its calls if it has none of its own, and what is known of logins."""
+    """The directory and environment of a server, the default timeout of its calls, and the stored logins."""
 
     directory: Path
     environ: Mapping[str, str]
@@ -77,16 +77,16 @@ class McpServer:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         start_s: float = MCP_START_S,
     ) -> None:
-        """``start_s`` is how long it has to start, unless its settings say otherwise."""
+        """``start_s`` is the timeout of the start, unless the settings have one."""
         self.name, self.config, self._place, self._sleep = name, config, place, sleep
         self.offers = McpOffers()
-        """What it offered last."""
+        """The last offers of the server."""
         self.tools_hash = ""
-        """Tells one list of tools from another."""
+        """Hash of the list of tools; empty until there is one."""
         self.errors = ErrorTail()
-        """What a program wrote last to its error output."""
+        """The end of the program's error output."""
         self.is_on = config.enabled is not False
-        """Whether it is used. Its settings and the user say so."""
+        """Whether the server is enabled, by its settings or the user."""
         self.is_closed = False
         self._rests_until = -math.inf
         self._start_s = config.timeout / 1000 if config.timeout is not None else start_s
@@ -101,7 +101,7 @@ class McpServer:
 
     @property
     def status(self) -> McpStatus:
-        """How the connection is now."""
+        """The current state of the connection."""
         return self._status if self.is_on else McpDisabled()
 
     @property
@@ -110,11 +110,11 @@ class McpServer:
 
     @property
     def tools(self) -> tuple[McpTool, ...]:
-        """The tools that it offered last, in the order of names; the same object as long as nothing changes."""
+        """The tools of the last offers, sorted by name; the same object until they change."""
         return self.offers.tools
 
     def says(self, status: McpStatus) -> None:
-        """Take over the status that a login attempt found."""
+        """Set the status that a login attempt found, unless the server is connected."""
         if not isinstance(self._status, McpConnected):
             self._status = status
 
@@ -127,17 +127,17 @@ class McpServer:
                 await self._until_wanted()
                 self._wanted = anyio.Event()
                 if not await self._connect():
-                    self._has_tried()  # If there was a connection, its success was told.
+                    self._has_tried()  # A successful connection has already set the event.
                 await self._rest(backoff_s(self._failures))
 
     async def _until_wanted(self) -> None:
         await self._wanted.wait()
-        while not self.is_on:  # It was wanted, and then switched off.
+        while not self.is_on:  # The server may have been switched off meanwhile.
             self._wanted = anyio.Event()
             await self._wanted.wait()
 
     async def _rest(self, rest_s: float) -> None:
-        """Leave the server alone for a while, unless the user wants it at once."""
+        """Wait before the next attempt, unless the user wants the server at once."""
         self._rests_until, self._rested = anyio.current_time() + rest_s, anyio.Event()
         async with anyio.create_task_group() as tasks:
 
@@ -150,7 +150,7 @@ class McpServer:
             tasks.cancel_scope.cancel()
 
     def want(self) -> None:
-        """See to it that there is a connection soon, if it is used at all."""
+        """Request a connection, which is made soon if the server is enabled."""
         if self.is_on:
             self._wanted.set()
 
@@ -176,7 +176,7 @@ class McpServer:
             await self.wait_tried()
 
     def close(self) -> None:
-        """End it for good."""
+        """End the server for good."""
         self.is_closed, self.is_on = True, False
         self._scope.cancel()
 
@@ -199,15 +199,15 @@ class McpServer:
                 await connection.learned.wait()
 
     async def wait_tried(self) -> None:
-        """Wait until it is connected, or the attempt has failed, or its time is up."""
+        """Wait until the server is connected, the attempt has failed, or the start timeout is over."""
         with anyio.move_on_after(self._start_s):
             await self._tried.wait()
 
     async def _connect(self) -> bool:
-        """Make a connection and keep it until it breaks; whether it was made."""
+        """Connect, and keep the connection until it breaks; returns whether it was made."""
         connection = self._connection = Connection()
         try:
-            await to_thread.run_sync(import_package)  # It takes a good part of a second, which is not the server's.
+            await to_thread.run_sync(import_package)  # Slow, and not part of the start time.
             with anyio.CancelScope(deadline=anyio.current_time() + self._start_s) as starting:
                 async with self._opened(connection) as client:
                     await self._learn(client)
@@ -276,7 +276,7 @@ class McpServer:
         return stdio(self.config.command or (), directory, environ, self.errors, connection.breaks)
 
     async def _keep(self, connection: Connection, client: "Client") -> None:
-        """Learn of changes until the connection breaks."""
+        """Follow changes of the offers until the connection breaks."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listen, connection, client)
             tasks.start_soon(self._learn_again, connection, client)
@@ -284,7 +284,7 @@ class McpServer:
             tasks.cancel_scope.cancel()
 
     def _auth(self, connection: Connection) -> "httpx2.Auth | None":
-        """What gives requests a token; None without a login, and then the server says whether it wants one."""
+        """The authentication that adds a token to requests; None without a stored login."""
         logins = self._place.logins
         if logins is None or self.config.url is None or settings_of(self.config) is None:
             return None
@@ -332,7 +332,7 @@ class McpServer:
         return await self._asked(ask)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> JsonObject:
-        """What a prompt says with these arguments, as the protocol has it. Raises McpFailure. Bounded in time."""
+        """The text of a prompt with these arguments, as the protocol has it. Raises McpFailure. Bounded in time."""
 
         async def ask(client: "Client", extend: Extend) -> JsonObject:
             return _wire(await client.get_prompt(name, dict(arguments)))
@@ -348,7 +348,7 @@ class McpServer:
         return await self._asked(ask)
 
     async def _asked(self, ask: Callable[["Client", Extend], Awaitable[T]]) -> T:
-        """The answer to a request, which is sent a second time if the server had not looked at it."""
+        """The answer to a request, which is sent again if the server did not process it."""
         try:
             return await asked(self.name, await self._reached(), self._call_s, ask)
         except McpUnknown:

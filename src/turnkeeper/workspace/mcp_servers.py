@@ -1,4 +1,4 @@
-"""The MCP servers of a runtime: one connection for each server and its settings, shared by those who use the same."""
+"""The MCP servers of a runtime: one connection for each server and its settings, shared by directories."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ class McpServers:
         logins: McpLogins | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """``group`` is where servers run; without one none is started."""
+        """``group`` is the task group of the servers; without one no server is started."""
         self._group, self._logins, self._sleep = group, logins, sleep
         self._running: dict[_Key, McpServer] = {}
         self._used: dict[Path, list[_Key]] = {}
@@ -36,7 +36,7 @@ class McpServers:
         self._attempts: dict[McpServer, tuple[LoginAttempt, anyio.CancelScope]] = {}
 
     def of(self, directory: Path, config: Config, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
-        """The servers of a directory, in the order of their names. Those that no directory has any more are ended."""
+        """The servers of a directory, sorted by name. Servers that no directory uses any more are ended."""
         if self._group is None or not (config.mcp or self._used or self._added):
             return ()
         found: dict[_Key, McpServer] = {}
@@ -55,7 +55,7 @@ class McpServers:
         return tuple(found.values())
 
     async def ready(self, directory: Path, config: Config, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
-        """The servers of a directory, once each is connected or has failed, and what they offer is known."""
+        """Wait until each server of a directory is connected or has failed; the servers with their offers."""
         servers = self.of(directory, config, environ)
         async with anyio.create_task_group() as waiting:
             for server in servers:
@@ -65,7 +65,7 @@ class McpServers:
         return servers
 
     def add(self, directory: Path, name: str, config: McpConfig) -> None:
-        """Use a server in a directory that no settings name, as long as this runtime lasts."""
+        """Add a server without settings to a directory, until this runtime ends."""
         self._added.setdefault(directory, {})[name] = config
 
     def added(self, directory: Path) -> Mapping[str, McpConfig]:
@@ -73,7 +73,7 @@ class McpServers:
         return self._added.get(directory, {})
 
     def log_in(self, server: McpServer) -> LoginAttempt:
-        """Begin a login at a server; one that was begun before is given up. Raises NotOffered."""
+        """Begin a login at a server; an earlier attempt is cancelled. Raises NotOffered."""
         assert self._group is not None, "servers run in it"
         assert self._logins is not None, "a runtime has them"
         attempt = LoginAttempt(server.name, server.config, self._logins)
@@ -85,12 +85,12 @@ class McpServers:
         return attempt
 
     def attempt(self, server: McpServer) -> LoginAttempt | None:
-        """The login that is under way."""
+        """The login attempt in progress, if there is one."""
         found = self._attempts.get(server)
         return found[0] if found is not None else None
 
     async def log_out(self, server: McpServer) -> None:
-        """Forget the login at a server."""
+        """Remove the stored login at a server."""
         if self._logins is not None and server.config.url is not None:
             self._logins.remove(server.config.url)
             await server.renew()

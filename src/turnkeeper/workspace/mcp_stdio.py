@@ -1,7 +1,7 @@
-"""MCP over the input and output of a program: one JSON message on each line, with bounds that a flood runs into.
+"""MCP over the input and output of a program: one JSON message on each line, with limits for their size and number.
 
-The package ``mcp`` has such a transport, too. This one ends the program with this process, however it ends; keeps what
-the program wrote to its error output last; and does not collect a message without end.
+The package ``mcp`` has such a transport, too. This one ends the program with this process, however it ends; keeps the
+end of the program's error output; and limits the size of a message.
 """
 
 import os
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 GRACE_S: Final = 1.0
-"""How long a program has between the request to end and the end."""
+"""Grace period between the request to end and a kill."""
 
 Heard: TypeAlias = "MemoryObjectSendStream[SessionMessage | Exception]"
 
 
 class ErrorTail:
-    """What a program wrote last to its error output."""
+    """Buffer with the end of a program's error output."""
 
     def __init__(self) -> None:
         self._kept = b""
 
     def add(self, piece: bytes) -> None:
-        """Keep a piece."""
+        """Append a piece."""
         self._kept = (self._kept + piece)[-MCP_ERRORS_BYTES:]
 
     @property
     def text(self) -> str:
-        """What is kept, without what no terminal should be given."""
+        """The kept output, without control characters."""
         said = self._kept.decode("utf-8", "replace")
         return "".join(one for one in said if one.isprintable() or one in "\n\t").strip()
 
@@ -53,7 +53,7 @@ async def stdio(
     tail: ErrorTail,
     ended: Callable[[str], None],
 ) -> AsyncIterator["TransportStreams"]:
-    """The streams of a program. ``ended`` is told why they end. Raises OSError if it cannot be started."""
+    """The message streams of a program. ``ended`` gets the reason of their end. Raises OSError on a failed start."""
     program = shutil.which(command[0], path=environ.get("PATH")) if command else None
     if program is None:
         raise FileNotFoundError(f"there is no program {command[0] if command else ''!r}")
@@ -62,7 +62,7 @@ async def stdio(
         _started([program, *command[1:]], directory, environ, errors) as process,
         anyio.create_task_group() as tasks,
     ):
-        # Made only now, so that a program that cannot be started leaves none of them open.
+        # The streams are made after the start, so that a failed start leaves none of them open.
         heard, hearing = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
         saying, said = anyio.create_memory_object_stream["SessionMessage"](0)
         tasks.start_soon(_hear, process, heard, tail, ended)
@@ -88,7 +88,7 @@ async def _started(
 
 @asynccontextmanager
 async def _errors(tail: ErrorTail) -> AsyncIterator[int]:
-    """A pipe for the error output, which is read all the while: a program that fills it would wait."""
+    """A pipe for the error output, which is read continuously: a program blocks on a full pipe."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
 
@@ -116,7 +116,7 @@ async def _errors(tail: ErrorTail) -> AsyncIterator[int]:
 
 
 async def _hear(process: RunningProcess, heard: Heard, tail: ErrorTail, ended: Callable[[str], None]) -> None:
-    """Pass on what the program says, until it ends or says too much."""
+    """Pass on the messages of the program, until it ends or exceeds a limit."""
     reason = ""
     async with heard:  # Closed last: callers that wait get the reason, and not only the end of the stream.
         try:
@@ -124,7 +124,7 @@ async def _hear(process: RunningProcess, heard: Heard, tail: ErrorTail, ended: C
         except _Flood as flood:
             reason = str(flood)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # We have hung up.
+            return  # This side has closed the streams.
         if not reason:
             with anyio.move_on_after(GRACE_S):
                 await process.wait()
@@ -134,7 +134,7 @@ async def _hear(process: RunningProcess, heard: Heard, tail: ErrorTail, ended: C
 
 
 class _Flood(Exception):
-    """The program says more than anybody could want to hear."""
+    """The program exceeds the limit for the size or number of messages."""
 
 
 async def _pass_on(process: RunningProcess, heard: Heard, tail: ErrorTail) -> None:
@@ -153,7 +153,7 @@ async def _pass_on(process: RunningProcess, heard: Heard, tail: ErrorTail) -> No
             try:
                 message = jsonrpc_message_adapter.validate_json(whole, by_name=False)
             except ValueError:
-                tail.add(whole[:MCP_ERRORS_BYTES] + b"\n")  # Programs log to the wrong stream; it is worth showing.
+                tail.add(whole[:MCP_ERRORS_BYTES] + b"\n")  # Some programs log here; the line is shown as an error.
                 continue
             await heard.send(SessionMessage(message))
         pieces.append(rest)

@@ -17,13 +17,13 @@ class OwnPlaces(NamedTuple):
 
     @classmethod
     def below(cls, root: Path, places: Iterable[Path]) -> "OwnPlaces":
-        """Those of these places that are below a top. Links are followed, as writing to them follows links."""
+        """The places that are below a top. Links are followed, as writing to them follows links."""
         top = Path(os.path.realpath(root))
         found = (Path(os.path.realpath(place)) for place in places)
         names = {os.fsencode(place.relative_to(top)) for place in found if place != top and place.is_relative_to(top)}
         return cls(tuple(sorted(names)))
 
     def has(self, name: str | bytes) -> bool:
-        """Whether a name is one of them, or in one of them."""
+        """Whether a name is an own place, or in one."""
         asked = os.fsencode(name)
         return any(asked == own or asked.startswith(own + b"/") for own in self.names)

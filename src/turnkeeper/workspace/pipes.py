@@ -14,7 +14,7 @@ _FOLDERS_MAX: Final = 50_000
 
 
 class BlockedByPipe(GitStopped):
-    """Git waits for a named pipe. ``folder`` is where it is, relative to the top; empty for the top itself."""
+    """Git waits for a named pipe. ``folder`` is its folder relative to the top; empty for the top itself."""
 
     def __init__(self, folder: bytes, name: bytes) -> None:
         path = os.path.join(folder, name).decode("utf-8", "backslashreplace")
@@ -23,7 +23,7 @@ class BlockedByPipe(GitStopped):
 
 
 def refuse(root: Path) -> None:
-    """Raise BlockedByPipe if there is such a pipe. All folders are looked at, so this is for a git that is slow."""
+    """Raise BlockedByPipe if there is such a pipe. All folders are searched, so this is called only if git is slow."""
     top = os.fsencode(root)
     for folder in _folders(top):
         for name in _READ_BY_GIT:

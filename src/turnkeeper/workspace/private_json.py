@@ -39,7 +39,7 @@ class PrivateJson(Generic[T]):
         return self._cached
 
     def change(self, change: Callable[[T], T]) -> None:
-        """Replace the value by what ``change`` makes of it, while no other process changes the file."""
+        """Replace the value by the result of ``change``, under a lock against other processes."""
         folder = self.path.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
@@ -64,7 +64,7 @@ class PrivateJson(Generic[T]):
             raise Invalid(f"{self.path}: cannot be read: {error}{self._advice}") from error
 
     def _require_private(self, found: os.stat_result) -> None:
-        """Refuse what another user may have written: it decides what is trusted and allowed, and which key is used."""
+        """Refuse a file that another user may have written: it decides about trust, permissions and keys."""
         if found.st_uid not in (os.geteuid(), 0):
             raise Invalid(
                 f"{self.path}: belongs to another user, so it is not read; make it yours with chown, or delete it"

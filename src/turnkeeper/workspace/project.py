@@ -114,9 +114,9 @@ def check_not_grown(place: ProjectPlace, project_id: str, root: str | None) -> N
 
 
 def approved_place(directory: str) -> str:
-    """Where approvals for good hold for a directory: in its repository with all its worktrees, or just there.
+    """The place of a directory's saved approvals: its repository with all worktrees, or the directory alone.
 
-    It is found by paths alone. The id of a project can be written into any repository, also by a command of the model.
+    It is derived from paths only. A command of the model can write the id of a project into any repository.
     """
     top = git.top(Path(directory))
     worktree = git.worktree(top) if top is not None else None

@@ -23,24 +23,24 @@ from turnkeeper.workspace.files import CheckedPath, holding, is_moved
 from turnkeeper.workspace.restored_file import RestoredFile, open_folder, open_root
 
 READ_AT_ONCE: Final = 64
-"""How many contents are in memory at once."""
+"""Maximum number of file contents in memory."""
 
 Contents: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
 """Reads blobs. Those that are no longer stored are left out."""
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many files are done, and of how many."""
+"""Receives the number of finished files and the number of all files."""
 
 _SYNCS_AT_ONCE: Final = 16
-"""A file system writes its journal once for all that wait for it."""
+"""Number of concurrent ``fsync`` calls: a file system writes its journal once for all of them."""
 
 
 def no_progress(_done: int, _all: int) -> None:
-    """Progress is not reported."""
+    """Ignore the progress."""
 
 
 class DiskFile(NamedTuple):
-    """A file, or the target of a link, as it was read. ``link`` is the folder on its way that is a link."""
+    """The content of a file, or the target of a link. ``link`` is the folder of its path that has become a link."""
 
     mode: str
     content: bytes
@@ -60,16 +60,16 @@ class Restorer(msgspec.Struct, frozen=True):
     root: Path
     contents: Contents
     keep: Path | None = None
-    """A folder that stays, also if it becomes empty: the one in which the session works."""
+    """The folder in which the session works: it is kept even if it becomes empty."""
     crash: Callable[[str], None] = lambda _: None
     """Called around each step, for tests that kill the process there."""
     permissions: Mapping[str, int] = {}
-    """The permission bits of files that come back; others are made like any new file."""
+    """The permission bits of files that are created again; other files get the usual ones."""
     progress: Progress = no_progress
     exchange: Exchange = exchange
 
     async def restore(self, files: Sequence[FileRestore]) -> dict[str, str]:
-        """Bring files to their new states; the names of those that were left as they are, with the reasons.
+        """Bring files to their new states; returns the names of unchanged files with the reasons.
 
         A file that is in its new state already is done. Folders that become empty are removed. Raises Conflict if the
         root is not there.
@@ -80,10 +80,10 @@ class Restorer(msgspec.Struct, frozen=True):
         done = 0
         with _Root(self.root) as top:
             links = {one.file: one.to for one in coming if one.to is not None and one.to.mode == LINK}
-            # A restore that was cut off has put a link in the place of a folder: what was in there is gone.
+            # An interrupted restore has replaced a folder by a link: the files in the folder are gone.
             wanted = [one for one in wanted if not _is_behind(self.root, top.descriptor, one, links)]
             going = [one for one in reversed(wanted) if one.to is None]
-            # Files go before others come, and inner ones first: a file may take the place of a folder.
+            # Files are removed before others are created, and inner ones first: a file may replace a folder.
             for some in (*_batches(going), None, *_batches(coming)):
                 if some is None:
                     gone = [one.file for one in going if one.file not in left]
@@ -116,7 +116,7 @@ class Restorer(msgspec.Struct, frozen=True):
 
 
 class _Root:
-    """The root, opened; Conflict if it is not there."""
+    """The open root directory; Conflict if it does not exist."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -142,7 +142,7 @@ class _Root:
 
 
 def _is_behind(root: Path, top: int, one: FileRestore, links: Mapping[str, FileState]) -> bool:
-    """Whether a file that goes was in a folder in whose place there is one of these links already."""
+    """Whether the folder of a file to remove has already been replaced by one of these links."""
     for folder in _folders([one.file]) & links.keys() if one.to is None else ():
         found, link = _look(root, top, folder), links[folder]
         if found is not None and found.mode == LINK and blob_name(found.content, len(link.blob)) == link.blob:
@@ -155,7 +155,7 @@ def _batches(files: Sequence[FileRestore]) -> Iterable[Sequence[FileRestore]]:
 
 
 def _put(batch: Sequence[RestoredFile], root: int) -> None:
-    """Bring the files of a batch to their new states. Each has its reason if it was left as it is."""
+    """Bring the files of a batch to their new states. ``reason`` of a file is set if it was not changed."""
     try:
         for each in batch:
             _step(each, lambda one: one.prepare(root))
@@ -180,7 +180,7 @@ def _step(each: RestoredFile, do: Callable[[RestoredFile], None], *, always: boo
 
 
 def _sync(descriptors: Sequence[int]) -> None:
-    """Make files durable. Without this a power cut could leave new names with nothing under them."""
+    """Make files durable: otherwise a power cut could leave new names with empty files."""
     if len(descriptors) < 2:
         for descriptor in descriptors:
             os.fsync(descriptor)
@@ -211,7 +211,7 @@ def _first_link(root: Path, folder: str) -> str | None:
 
 
 def _read(name: str, parent: int) -> DiskFile | None:
-    """What is under a name, followed nowhere; None for nothing, and for a folder, as git sees it."""
+    """The file or link at a name; links are not followed. None for a folder and if nothing is there, as in git."""
     try:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISDIR(found.st_mode):
@@ -229,7 +229,7 @@ def _read(name: str, parent: int) -> DiskFile | None:
 
 
 def _remove_empty_folders(root: Path, top: int, files: Iterable[str], keep: Path | None) -> None:
-    """Remove the folders of these files that are empty now, from the inmost outwards."""
+    """Remove the empty folders of these files, innermost first."""
     for folder in sorted(_folders(files), key=lambda one: one.count("/"), reverse=True):
         if folder and not (keep is not None and keep.is_relative_to(root / folder)):
             with suppress(OSError, Invalid):
@@ -241,7 +241,7 @@ def _remove_empty_folders(root: Path, top: int, files: Iterable[str], keep: Path
 
 
 def _sync_folders(top: int, files: Iterable[str]) -> None:
-    """Make names durable, before the log says that they are."""
+    """Make the names of files durable, before the log records the restore."""
     descriptors: list[int] = []
     try:
         for folder in sorted(_folders(files)):
@@ -263,7 +263,7 @@ def _sync_each(descriptors: list[int]) -> None:
 
 
 def _folders(files: Iterable[str]) -> set[str]:
-    """The folders on the ways of files, with the top, which has no name."""
+    """The folders in the paths of files, with the top as an empty name."""
     found: set[str] = set()
     for file in files:
         folder = os.path.dirname(file)

@@ -1,8 +1,8 @@
-"""Restored file: one file on its way to its new state, in steps that a batch of files takes together.
+"""Restored file: the restore of one file, in steps that all files of a batch take together.
 
-``prepare`` looks at the file and writes the new one beside it. ``place`` lets the two trade places: the old one is kept
-under a second name. ``settle`` looks at the old one again: if it is not the one that was read, or was written
-to since, or may still be written to, it is put back.
+``prepare`` checks the file and writes the new one next to it. ``place`` exchanges the two: the old file is kept under a
+second name. ``settle`` checks the old file again: it is put back if it is not the file that was read, or was written
+to since, or is still open for writing.
 """
 
 import errno
@@ -29,13 +29,13 @@ BEHIND_A_LINK: Final = "a folder on its way is a link now"
 
 _SEARCH: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LINKLESS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-"""What a file system answers that has no hard links."""
+"""Error numbers of a file system without hard links."""
 _SETTLED_NS: Final = 1_000_000_000
-"""A file that was written before this shows by its time that it was written again."""
+"""Age of the last write above which a further write is sure to change the time of the file."""
 
 
 class RestoredFile:
-    """One file of a batch. ``reason`` says why it is left as it is; ``is_over``: nothing is left to do."""
+    """One file of a batch. ``reason`` is set if the file is not changed; ``is_over``: no step is left."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class RestoredFile:
         self._parent = -1
 
     def prepare(self, root: int) -> None:
-        """Look whether the file is what was planned, and write the new one beside it."""
+        """Check that the file is in the planned state, and write the new file next to it."""
         one = self.one
         self._crash("restore.before-file")
         folder = os.path.dirname(one.file)
@@ -100,7 +100,7 @@ class RestoredFile:
         """Put the old file back if another program has written to it since it was read; else remove it."""
         if not self._is_aside:
             return
-        # In this order: who opened the file before has written by now, or still has it open.
+        # In this order: a program that had opened the file has either written to it, or still has it open.
         is_open = has_writer(self._aside, self._parent)
         if not self._is_untouched(self._aside):
             self._put_back(CHANGED)
@@ -111,12 +111,12 @@ class RestoredFile:
         self._is_aside = False
 
     def fail(self, error: OSError | Invalid) -> None:
-        """The file could not be written."""
+        """End the restore of this file with the error as its reason."""
         words = error.strerror if isinstance(error, OSError) else None
         self._end(words or str(error))
 
     def close(self) -> None:
-        """Remove what was written beside the file and not used."""
+        """Remove the unused new file, and close the folder."""
         self.close_new()
         if self._parent >= 0:
             with suppress(OSError):
@@ -124,7 +124,7 @@ class RestoredFile:
         self._closing.close()
 
     def close_new(self) -> None:
-        """The new file is durable."""
+        """Close the new file, which is durable now."""
         if self.new is not None:
             os.close(self.new)
             self.new = None
@@ -133,7 +133,7 @@ class RestoredFile:
         self.reason, self.is_over = reason, True
 
     def _clear(self) -> None:
-        """Remove what a process that was killed here has left beside the file."""
+        """Remove the files that a killed process left next to the file."""
         with suppress(FileNotFoundError):
             os.unlink(self._temporary, dir_fd=self._parent)
         aside = seen(self._aside, self._parent, self.one)
@@ -156,7 +156,7 @@ class RestoredFile:
         before = found_at(self._name, self._parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         usual = 0o777 if mode == EXECUTABLE else 0o666
-        # What was private is never readable for others, not even while it is written.
+        # A private file is never readable for others, not even while it is written.
         self.new = os.open(self._temporary, flags, usual if self._permissions is None else 0o600, dir_fd=self._parent)
         with open(self.new, "wb", closefd=False) as file:
             file.write(content)
@@ -171,7 +171,7 @@ class RestoredFile:
         self._crash("restore.file-replaced")
 
     def _add(self) -> None:
-        """Give a new file its name, unless there is one of that name: a link, unlike a rename, never replaces."""
+        """Give a new file its name, unless the name is taken: a link, unlike a rename, never replaces a file."""
         found = found_at(self._name, self._parent)
         try:
             if found is not None and stat.S_ISDIR(found.st_mode):
@@ -188,8 +188,8 @@ class RestoredFile:
                 raise
 
     def _replace(self) -> None:
-        """Let the new file and the one that has its name trade places."""
-        # Under its second name first: a kill leaves nothing there but what was planned, or what others wrote.
+        """Exchange the new file and the old file."""
+        # The new file gets the second name first: after a kill both names have planned content, or that of others.
         self._rename(self._temporary, self._aside)
         self._crash("restore.file-linked")
         try:
@@ -233,7 +233,7 @@ class RestoredFile:
             new = seen(self._aside, self._parent, self.one)
             if new is not None and new.state == self.one.to:
                 os.unlink(self._aside, dir_fd=self._parent)
-            else:  # The file was saved again meanwhile. That one has the name, and the other one stays beside it.
+            else:  # The file was saved again meanwhile. The saved file keeps the name, and the old one its second name.
                 self._exchange(self._aside, self._name, self._parent)
         else:
             os.replace(self._aside, self._name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
@@ -241,9 +241,9 @@ class RestoredFile:
                 os.unlink(self._aside, dir_fd=self._parent)
 
     def _give_name_back(self) -> None:
-        """Put the old file back if there is none.
+        """Give the old file its name back, if the name is free.
 
-        If another program makes one just now, the old one stays under its second name.
+        If another program creates a file at this moment, the old one keeps its second name.
         """
         with suppress(FileExistsError):
             try:
@@ -262,12 +262,12 @@ class RestoredFile:
         os.link(name, second, src_dir_fd=self._parent, dst_dir_fd=self._parent, follow_symlinks=False)
 
     def _is_same(self) -> bool:
-        """Whether the old file still is in its place."""
+        """Whether the name and the second name are the same file."""
         found, aside = found_at(self._name, self._parent), found_at(self._aside, self._parent)
         return found is not None and aside is not None and os.path.samestat(found, aside)
 
     def _is_untouched(self, name: str) -> bool:
-        """Whether a file is the one that was read, and unchanged since."""
+        """Whether a file is the one that was read, without changes since."""
         if not self._has_stamp(name):
             return False
         # The clock of a file system moves in steps: two writes in one step have the same time.
@@ -276,7 +276,7 @@ class RestoredFile:
         if time.time_ns() - self._seen.stamp.written_ns > _SETTLED_NS:
             return True
         again = seen(name, self._parent, self.one)
-        # Reading takes its time: a file that was saved meanwhile has the name by now.
+        # Reading takes time: the name may belong to a newly saved file by now.
         return again is not None and again.state == self.one.now and self._has_stamp(name)
 
     def _has_stamp(self, name: str) -> bool:
@@ -286,7 +286,7 @@ class RestoredFile:
 
 
 def second_names(file: str) -> tuple[str, str]:
-    """The names of the new and of the old file meanwhile; always the same, so that leftovers are found."""
+    """The temporary names of the new and of the old file; always the same, so that leftovers are found."""
     digest = sha1(file.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
     return f".turnkeeper-restore-{digest}", f".turnkeeper-restore-{digest}-old"
 
@@ -315,10 +315,10 @@ def open_folder(root: int, folder: str, *, make: bool = False) -> int:
 
 
 def open_root(root: str) -> int:
-    """A descriptor of the top of a project. It stays the same directory, also if that is moved meanwhile."""
+    """A descriptor of the top of a project, which stays valid if the directory is moved."""
     return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def _permissions(before: int, mode: str) -> int:
-    """The permissions of a file that becomes executable, or stops being so: for those who may read it."""
+    """The permissions of a file with its new mode: an executable file may be executed by those who may read it."""
     return before | (before & 0o444) >> 2 if mode == EXECUTABLE else before & ~0o111

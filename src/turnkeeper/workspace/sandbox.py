@@ -1,4 +1,4 @@
-"""Sandbox: the places of this machine that a confinement is made of, and what applies it to a command.
+"""Sandbox: the paths of this machine that a confinement uses, and the restrictions that apply it to a command.
 
 On Linux the rules and the filter are made here, and the command's own process applies them before it executes its
 program. On macOS ``sandbox-exec`` starts the command. Elsewhere nothing is confined.
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 
 class _Cache(NamedTuple):
-    """A directory that a program keeps files in from one run to the next."""
+    """A cache directory of a program."""
 
     path: str
-    """Below the home directory."""
+    """Path below the home directory."""
     program: str | None = None
-    """The program for which it is made if it is missing: the program could not make it itself."""
+    """The program for which a missing directory is created: a confined program could not create it."""
     variable: str | None = None
-    """The variable that says where it is instead, and what is below that."""
+    """The environment variable that moves the directory: to ``below`` in its value."""
     below: str = ""
 
 
@@ -68,7 +68,7 @@ CACHES: Final = (
     _Cache(".hex/packages", "mix", "HEX_HOME", "packages"),
     _Cache(".hex/cache.ets", None, "HEX_HOME", "cache.ets"),
     _Cache(".conan2/p", "conan", "CONAN_HOME", "p"),
-    # Beside these is a file of settings, which can name a program to run.
+    # Not the whole directory: its file of settings can name a program to run.
     *(_Cache(f".ccache/{one}", None, "CCACHE_DIR", one) for one in (*"0123456789abcdef", "tmp", "lock")),
     *(
         _Cache(f".pub-cache/{one}", "dart", "PUB_CACHE", one)
@@ -78,8 +78,8 @@ CACHES: Final = (
     _Cache(".nv/ComputeCache"),
     _Cache("Library/Caches"),
 )
-"""What is run outside is not among them: programs that a shell finds by name, toolchains and environments, and what a
-program reads when it starts."""
+"""Cache directories that confined commands may write. They hold nothing that runs outside of the sandbox: no programs
+on PATH, toolchains or environments, and no files that a program reads at its start."""
 
 DEVICES: Final = (
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"),
@@ -100,11 +100,11 @@ TOOLCHAINS: Final = (
     *(".yarn", ".gradle", ".m2", ".ivy2", ".sbt", ".nuget", ".gem", ".bundle", ".stack", ".hex", ".mix", ".conan2"),
     *(".ccache", ".pub-cache", ".ipython", ".matplotlib", ".nv"),
 )
-"""What is below the home directory and programs need to read."""
+"""Paths below the home directory that programs need to read."""
 
 
 def unavailable(platform: str = sys.platform) -> str | None:
-    """Why commands cannot be confined here; None if they can be."""
+    """The reason why commands cannot be confined here; None if they can be."""
     if platform == "linux":
         return None if landlock.abi() else "this kernel has no Landlock, or has it switched off"
     if platform == "darwin":
@@ -127,9 +127,9 @@ def is_confined(given: SandboxMode | SandboxConfig) -> bool:
 def policy(
     given: SandboxMode | SandboxConfig, directory: Path, worktree: Path, environ: Mapping[str, str]
 ) -> SandboxPolicy:
-    """The sandbox of a directory as it is configured; ``off``, with a word to the user, where there can be none.
+    """The configured sandbox of a directory; ``off``, with a warning, if this machine has none.
 
-    Raises OSError if the directory was replaced by a link: what that leads to is not to become writable.
+    Raises OSError if the directory was replaced by a link: the target of the link must not become writable.
     """
     given = SandboxConfig(mode=given) if isinstance(given, str) else given
     mode = given.mode or "workspace"
@@ -170,7 +170,7 @@ def places(environ: Mapping[str, str]) -> SandboxPlaces:
 
 
 def restrictions(confined: Confinement) -> tuple[Restrictions, int] | None:
-    """What confines a command: a filter, and a descriptor of rules. Raises OSError if it cannot be made."""
+    """The restrictions of a command: a filter, and a descriptor of rules. Raises OSError if they cannot be made."""
     if sys.platform != "linux":
         return None
     filter = seccomp.restrictions(confined)._replace(powers=capabilities.KEPT)
@@ -178,12 +178,12 @@ def restrictions(confined: Confinement) -> tuple[Restrictions, int] | None:
 
 
 def arguments_of(confined: Confinement, arguments: list[str]) -> list[str]:
-    """The command line to start for one that is confined."""
+    """The command line that starts a command in its confinement."""
     return seatbelt.confined_arguments(arguments, confined) if sys.platform == "darwin" else arguments
 
 
 def _project(directory: Path, worktree: Path) -> Iterator[str]:
-    """The session's directory, and its worktree with the git directories that it shares with others."""
+    """The session's directory, its worktree, and the git directories of the worktree that lie elsewhere."""
     yield str(directory)
     if str(worktree) == worktree.anchor:
         return
@@ -227,9 +227,9 @@ def _outermost(found: Sequence[str]) -> tuple[str, ...]:
 
 
 def _beside(found: Iterable[str], writable: Sequence[str]) -> tuple[str, ...]:
-    """Where paths lead that are below no writable place, and that no link in such a place leads to.
+    """The resolved paths that need a rule: those below no writable place and reached by no link in one.
 
-    A command could put a link in a writable place, and what the link leads to must not become writable. What is below a
+    A command could put a link in a writable place, and the target of the link must not become writable. A path below a
     writable place is writable without a rule of its own.
     """
 

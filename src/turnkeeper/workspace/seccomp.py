@@ -30,7 +30,7 @@ class _Machine(NamedTuple):
     foreign_limits: int
     """``prlimit`` for 32-bit programs, which have numbers of their own."""
     attributes: tuple[int, ...]
-    """What changes the mode, owner, times or attributes of a file."""
+    """The calls that change the mode, owner, times or attributes of a file."""
     first_foreign: int | None = None
     """From this number on a call belongs to another set of numbers for the same processor."""
 
@@ -61,9 +61,9 @@ _LOAD, _EQUAL, _AT_LEAST, _ANSWER = 0x20, 0x15, 0x35, 0x06
 _ALLOWED: Final = 0x7FFF0000
 _REFUSED: Final = 0x00050000
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
-"""Where a filter finds the number of a call, the processor, and the lower halves of the first three arguments."""
+"""Offsets in the input of a filter: call number, processor, and the lower halves of the first three arguments."""
 _NO_SLOWER_MEMORY: Final = 1 << 2
-"""Older kernels would else switch a processor mitigation on that slows every program down."""
+"""Flag without which older kernels switch on a processor mitigation that slows down every program."""
 
 
 def restrictions(confined: Confinement) -> Restrictions:
@@ -107,7 +107,7 @@ def _refuse_limits(call: int) -> list[bytes]:
 
 
 def _for_call(call: int, argument: int, steps: list[bytes]) -> list[bytes]:
-    """Steps about an argument of one call; the number of the call is loaded again after them."""
+    """Filter steps that check an argument of one call; the number of the call is loaded again after them."""
     inner = [_step(_LOAD, argument), *steps, _step(_LOAD, _NUMBER)]
     return [_step(_EQUAL, call, 0, len(inner)), *inner]
 

@@ -14,7 +14,7 @@ NAMES: Final = (auth.NAME, trust.NAME, approvals.NAME)
 
 
 class SecretFiles:
-    """The secret files of the person this process runs for, in the directories of this program and of opencode."""
+    """The secret files of the user of this process, in the directories of this program and of opencode."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         environ = {**environ, "HOME": environ.get("HOME") or str(Path.home())}
@@ -36,7 +36,7 @@ class SecretFiles:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What all names of a file have in common; None if there is no file."""
+    """The device and inode of a file, equal for all its names; None if there is no file."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Documentation of settings: what stands below each field of Config, as a list and as a JSON Schema for editors.
+"""Documentation of settings: the docstring below each field of Config, as a list and as a JSON Schema for editors.
 
 The text is read from the source of the model, so that a new setting is documented where it is defined.
 """
@@ -42,7 +42,7 @@ _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 class FieldDoc(NamedTuple):
-    """What stands below a field."""
+    """The parsed docstring of a field."""
 
     meaning: str = ""
     default: str = ""
@@ -50,15 +50,15 @@ class FieldDoc(NamedTuple):
 
 
 class SettingDoc(NamedTuple):
-    """One setting: its dotted key, with ``*`` for a name and ``[]`` for an entry, and what is known of it."""
+    """One setting: its dotted key, with ``*`` for a name and ``[]`` for an entry, and its documentation."""
 
     key: str
     type: str
     doc: FieldDoc
     merge: str
-    """What becomes of a weaker layer's value."""
+    """The way in which the value of a weaker layer is combined: joined, merged or replaced."""
     project: str
-    """Whether it holds in a file of a project that is not trusted."""
+    """The effect of the setting in a file of an untrusted project."""
     example: Json
     document: JsonObject
     """A configuration file with nothing but the example."""
@@ -184,7 +184,7 @@ def _merge(path: tuple[str, ...], kind: types.Type) -> str:
 
 
 def _document(path: tuple[str, ...], example: Json, kinds: tuple[type, ...]) -> JsonObject:
-    """A file with one setting, and with what the objects around it cannot be without."""
+    """A file with one setting, and with the required fields of the objects around it."""
     value, owners = example, list(kinds)
     for index in range(len(path) - 1, -1, -1):
         step = path[index]
@@ -208,7 +208,7 @@ def _example(field: types.Field, doc: FieldDoc) -> Json:
 
 
 def _made(kinds: list[types.Type]) -> Json:
-    """A value of one of these types, for settings whose type says enough."""
+    """An example value made from the type alone; None if the type does not suffice."""
     for kind in kinds:
         match kind:
             case types.LiteralType(values=(first, *_)):

@@ -1,4 +1,4 @@
-"""Where settings are looked for: files and directories, weakest first. Whether they exist is not looked at here."""
+"""Search paths of settings: files and directories, weakest first, whether they exist or not."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from turnkeeper.workspace.markdown_files import MarkdownFile
 
 
 class CodeDirectory(NamedTuple):
-    """A directory of settings, which tools, plugins and skills come from, too."""
+    """A directory of settings, which may also contain tools, plugins and skills."""
 
     path: Path
     is_project: bool

@@ -1,4 +1,4 @@
-"""Where the settings of a directory could come from, and a stamp of each file that shows when it was written."""
+"""Setting places: the paths that the settings of a directory may come from, and the stamps of their files."""
 
 import os
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ _NAMES: Final = (paths.USER_SETTINGS, paths.FOLDER_SETTINGS, *paths.SETTINGS)
 
 
 class Look(NamedTuple):
-    """What was there at one moment. Looks that are equal find the same settings."""
+    """State of the files and directories at one moment. Equal states have the same settings."""
 
     directories: tuple[CodeDirectory, ...]
     """The directories of settings that exist."""
     stamps: dict[str, tuple[int, ...] | None]
-    """The configuration files, and the markdown files that exist, with a value that changes when they are written."""
+    """Stamps of the configuration files and of the existing markdown files, which change when a file is written."""
 
 
 class SettingPlaces(NamedTuple):
-    """The places of one directory. They are cached: to make the names takes longer than to look at the disk."""
+    """The paths for one directory. They are cached, because making the names takes longer than looking at the disk."""
 
     trust: str
     """The file with the trusted directories. It is one of ``files``."""
@@ -34,7 +34,7 @@ class SettingPlaces(NamedTuple):
 
     @classmethod
     def of(cls, directory: Path, worktree: Path, environ: Mapping[str, str]) -> "SettingPlaces":
-        """Those of a directory, in its project and of the user."""
+        """The places of a directory: those of its project and of the user."""
         data = paths.data(environ)
         trust = data / TRUST_FILE
         plain = setting_files.plain_project_files(directory, worktree, environ)
@@ -44,7 +44,7 @@ class SettingPlaces(NamedTuple):
         return cls(str(trust), tuple(map(str, (*own, *plain, *named))), directories)
 
     def look(self) -> Look:
-        """What is there now. Nothing is asked about the content of a directory that does not exist."""
+        """The current state. A directory that does not exist is not searched for files."""
         directories = tuple(one for one in self.directories if os.path.isdir(one.path))
         named = (os.path.join(one.path, name) for one in directories for name in _NAMES)
         markdown = (str(file.path) for one in directories for file in markdown_files.found_in(one.path))

@@ -1,4 +1,4 @@
-"""References in settings: ``{env:NAME}`` and ``{file:path}``, and what they stand for."""
+"""References in settings: ``{env:NAME}`` and ``{file:path}``, and their values."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class BadReference(Invalid):
 
 
 def values_of(text: str, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """What each reference of a text stands for. Raises BadReference."""
+    """The value of each reference of a text. Raises BadReference."""
     return {one[0]: _value(one, folder, environ) for one in trust.REFERENCE.finditer(text)}
 
 
@@ -59,7 +59,7 @@ def check_filled(chars: int) -> None:
 
 
 def path_from(name: str, folder: Path, environ: Mapping[str, str]) -> Path:
-    """The path that a name stands for: from the home, or relative to a folder."""
+    """The path for a name: below the home directory if it begins with ``~/``, else relative to a folder."""
     home = environ.get("HOME", "")
     return Path(home) / name[2:] if name.startswith("~/") and home else folder / name
 

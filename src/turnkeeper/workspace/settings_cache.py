@@ -29,22 +29,22 @@ _VARIABLES: Final = (
 class _Cached(NamedTuple):
     settings: LoadedSettings
     variables: tuple[str | None, ...]
-    """The variables that settings and the names of their files come from."""
+    """Values of the variables that the settings depend on."""
     places: SettingPlaces
     look: Look
-    """What was there when the settings were read."""
+    """State of the files when the settings were read."""
 
 
 class _Good(NamedTuple):
     source: SettingsSource
     trust: tuple[object, ...]
-    """What decided whether it is trusted. Settings that were good are not used after that has changed."""
+    """State that decided whether the source is trusted. After it has changed, the settings are not used any more."""
 
 
 class SettingsCache:
     """Caches the settings of directories until one of their files or variables changes.
 
-    A file that was good and no longer is keeps its last good settings, so that a slip of the writer stops no session.
+    If a valid file becomes invalid, its last valid settings are used, so that a typing error stops no session.
     """
 
     def __init__(

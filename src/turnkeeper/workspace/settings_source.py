@@ -1,6 +1,6 @@
-"""One source of settings, a file or a variable: reads and checks it, and keeps what holds while it is untrusted.
+"""One source of settings, a file or a variable: reads and checks it, and narrows an untrusted one.
 
-Reading never fails: what is wrong with a source is in its ``problems``, so that all of them can be shown.
+Reading never fails: errors are collected in ``problems``, so that all of them can be shown.
 """
 
 import json
@@ -26,10 +26,10 @@ from turnkeeper.workspace import setting_references as references
 from turnkeeper.workspace.markdown_files import MarkdownFile
 
 Layer: TypeAlias = Literal["user", "well-known", "project", "named file", "variable", "program", "plugin"]
-"""Where settings come from, weakest first."""
+"""The kind of a source of settings, weakest first."""
 
 _BODIES: Final = {"agent": "prompt", "command": "template"}
-"""The setting that the text below the front matter of a markdown file is."""
+"""The setting that holds the text below the front matter of a markdown file, by kind."""
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _TOML_PLACE: Final = re.compile(r"(?P<reason>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
 _TOML_COMMENT: Final = re.compile(r"(?m)^[ \t]*#.*$")
@@ -41,12 +41,12 @@ class SettingsSource(NamedTuple):
 
     where: str
     settings: JsonObject
-    """What holds of it."""
+    """The effective settings of the source."""
     layer: Layer = "user"
     written: JsonObject = MappingProxyType({})
-    """All that it says, also what does not hold while it is untrusted."""
+    """All settings of the source, also those without effect while it is untrusted."""
     marks: Marks = MappingProxyType({})
-    """Where in the text each value is written."""
+    """The position of each value in the text."""
     problems: tuple[Problem, ...] = ()
     refers: bool = False
     """Whether it contains ``{env:...}`` or ``{file:...}`` references, whose targets may change."""
@@ -55,32 +55,32 @@ class SettingsSource(NamedTuple):
     unset: tuple[Problem, ...] = ()
     """The references to variables that are not set. Many set only some of the keys of their providers: no warning."""
     denied: JsonObject = MappingProxyType({})
-    """What a project denies that is not trusted."""
+    """The deny rules of an untrusted project."""
     denied_to: Mapping[str, JsonObject] = MappingProxyType({})
-    """What it denies to agents, by their names."""
+    """The deny rules of an untrusted project for agents, by their names."""
     asked: ProjectAsks = ProjectAsks()
-    """What such a project wants the user to be asked about."""
+    """The ask rules of an untrusted project."""
     left_out: tuple[str, ...] = ()
-    """The dotted keys that do not hold until the user trusts the directory of the file."""
+    """The dotted keys without effect until the user trusts the directory of the file."""
     ignored: tuple[str, ...] = ()
-    """The dotted keys that never hold in a file of a project."""
+    """The dotted keys that never have an effect in a file of a project."""
     is_narrowed: bool = False
-    """Whether it is a project's that is not trusted."""
+    """Whether the source belongs to an untrusted project."""
     is_changed: bool = False
-    """Whether it is in a trusted directory, and is not as it was when the user trusted it."""
+    """Whether the file is in a trusted directory and is new or changed since the user trusted it."""
     kind: Literal["settings", "agent", "command"] = "settings"
-    """What a file that is skipped would have given."""
+    """The kind of definition that a skipped file would have given."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
 
     @property
     def is_own(self) -> bool:
-        """Whether it is in the user's own configuration directory, or the program's own."""
+        """Whether the source belongs to the user's configuration directory or to the program."""
         return self.layer in ("user", "program")
 
     def mark(self, path: KeyPath) -> Mark | None:
-        """Where a value is written; None for a source without lines."""
+        """The line and column of a value; None for a source without lines."""
         agent = path[:1] == ("agent",)
         aliases = [("mode", *path[1:])] if agent else []
         if agent and path[2:3] == ("options",):
@@ -89,13 +89,13 @@ class SettingsSource(NamedTuple):
         return exact or marks.nearest(self.marks, path)
 
     def place(self, path: KeyPath) -> str:
-        """Where a value is written, as editors take it: ``file:line:column``."""
+        """The position of a value in the form of editors: ``file:line:column``."""
         found = self.mark(path)
         return f"{self.where}:{found.line}:{found.column}" if found else self.where
 
     @property
     def apart(self) -> JsonObject:
-        """What holds of a project that is not trusted, beside the settings that are merged."""
+        """The deny and ask rules of an untrusted project, which are not merged with the other settings."""
         agents = settings.merged(
             {name: {"permission": one} for name, one in given.items()} for given in (self.denied_to, self.asked.agent)
         )
@@ -103,18 +103,18 @@ class SettingsSource(NamedTuple):
         return {**({"agent": agents} if agents else {}), **{key: one for key, one in general.items() if one}}
 
     def problems_of(self, path: KeyPath) -> list[str]:
-        """What is wrong with a value, or in it."""
+        """The problems of a value, and of values inside it."""
         found = [one for one in self.problems if one.path[: len(path)] == path]
         return [f"{self.place(one.path)}: {one.message}" for one in found]
 
     @property
     def errors(self) -> list[str]:
-        """Why the source cannot be used."""
+        """The problems that make the source unusable."""
         return [f"{self.place(one.path)}: {one.message}" for one in self.problems if one.is_error]
 
     @property
     def warnings(self) -> list[str]:
-        """What the user should know of settings that have no effect."""
+        """Warnings about settings without effect, and other minor problems."""
         said = [f"{self.where}: {key} is ignored: a project's file may not widen the sandbox" for key in self.ignored]
         if self.is_changed:
             said.append(
@@ -150,7 +150,7 @@ def trusted(file: Path | MarkdownFile, content: bytes, environ: Mapping[str, str
 
 
 def untrusted(file: Path | MarkdownFile, content: bytes) -> SettingsSource:
-    """The settings that hold although the file is untrusted. References are not resolved.
+    """The settings that have an effect although the file is untrusted. References are not resolved.
 
     A markdown file is not read through a link that leads out of its directory of settings: it could send a file of the
     user to a model.
@@ -261,7 +261,7 @@ def checked(source: SettingsSource, given: Json) -> SettingsSource:
 
 
 def place_of(file: Path | MarkdownFile) -> Path:
-    """Where a file is."""
+    """The path of a file."""
     return file.path if isinstance(file, MarkdownFile) else file
 
 
@@ -285,7 +285,7 @@ def checked_settings(text: str, where: str) -> JsonObject:
 
 
 def broken(where: str, layer: Layer, message: str, line: int = 0, column: int = 0) -> SettingsSource:
-    """A source that cannot be used, and where in it the fault is."""
+    """A source that cannot be used, with the position of the fault."""
     found: Marks = {("",): Mark(line, column)} if line else {}
     return SettingsSource(where, {}, layer, marks=found, problems=(Problem(("",), message, is_error=True),))
 
@@ -312,7 +312,7 @@ def _narrowed(source: SettingsSource) -> SettingsSource:
 def skipped(
     file: MarkdownFile, why: str, layer: Layer, path: KeyPath = (), marks: Marks = MappingProxyType({})
 ) -> SettingsSource:
-    """A markdown file that is not used, because of what is at a path of it."""
+    """A markdown file that is not used, because of a problem at a key of it."""
     where = str(file.path)
     problem = Problem(path, f"the {file.kind} is skipped: {why.removeprefix(f'{where}: ')}")
     return SettingsSource(where, {}, layer, marks=marks, problems=(problem,), kind=file.kind)

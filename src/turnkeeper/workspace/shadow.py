@@ -75,7 +75,7 @@ def is_hash(text: str) -> bool:
 
 
 class ShadowPlace(NamedTuple):
-    """Where a shadow repository is and what it is of."""
+    """The location of a shadow repository, and the files that it is for."""
 
     git_dir: Path
     root: Path
@@ -111,7 +111,7 @@ class ShadowGit:
 
     @property
     def _directory(self) -> Path:
-        """Where git runs: at the top of the files, if they are still there."""
+        """The directory in which git runs: the top of the files, if it still exists."""
         return self.place.root if self.place.root.is_dir() else self.place.git_dir
 
     @contextmanager
@@ -184,15 +184,15 @@ class ShadowGit:
         return made
 
     def settle(self, made: "ShadowGit") -> None:
-        """Put a repository that was made into its place. A kill before this leaves nothing that is ever used."""
+        """Move a new repository into its place. After a kill before this, the unfinished one is never used."""
         made.place.git_dir.rename(self.place.git_dir)
 
 
 def borrow(place: ShadowPlace) -> None:
-    """Say where objects are: those captured, and those of the project's repository, if it has moved.
+    """Write the paths of borrowed objects, if they have changed: own captures and the project's repository.
 
-    A directory may become another project, because a repository is made or removed there. What was captured of it
-    before is found, too.
+    A directory may become another project, because a repository is made or removed there. Its earlier captures are
+    included.
     """
     lines = [f"../{STORED}"]
     if place.source is not None:
@@ -228,7 +228,7 @@ def _alternates(git_dir: Path) -> list[str]:
 
 
 def is_whole(place: ShadowPlace) -> bool:
-    """Whether a repository has all that it was made with."""
+    """Whether a repository has all files and folders that it was made with."""
     folders = (REFS_TOP, "objects/info", "info", f"{STORED}/pack")
     entries = ("HEAD", "config", "info/attributes")
     return all((place.git_dir / name).is_dir() for name in folders) and all(
@@ -237,7 +237,7 @@ def is_whole(place: ShadowPlace) -> bool:
 
 
 def has_sound_index(place: ShadowPlace) -> bool:
-    """Whether the index ends with the hash of its content, or there is none. Git itself does not look."""
+    """Whether the index ends with the hash of its content, or there is none. Git itself does not check this."""
     try:
         content = (place.git_dir / "index").read_bytes()
     except FileNotFoundError:
@@ -251,7 +251,7 @@ def has_sound_index(place: ShadowPlace) -> bool:
 
 
 def set_aside(place: ShadowPlace) -> None:
-    """Move a broken repository out of the way, where people may look at it; an older broken one is removed."""
+    """Move a broken repository aside, so that people can examine it; an older broken one is removed."""
     broken = place.git_dir.with_suffix(".broken")
     remove(broken)
     place.git_dir.rename(broken)

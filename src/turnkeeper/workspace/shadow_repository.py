@@ -1,7 +1,7 @@
-"""Shadow repository of a project: captures its files, and tells what was captured.
+"""Shadow repository of a project: captures its files, and reads captured files and their differences.
 
-A capture that fails gives None and one warning in the log. A tree or an object that is asked for and no longer kept is
-a refusal.
+A failed capture returns None and logs one warning. A request for a tree or an object that is no longer kept raises a
+refusal.
 """
 
 import logging
@@ -53,27 +53,27 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _WHOLE: Final = 2**31 - 1
-"""Lines of context that take in every line of a file."""
+"""Number of context lines that includes every line of a file."""
 _SOME: Final = 3
 _ARGUMENTS_MAX: Final = 500
 _SHARE: Final = 8
-"""One file takes at most this part of the quota: all snapshots would have to go for a few versions of it."""
+"""Divisor of the quota that limits one file: for a few versions of a larger one all snapshots would be removed."""
 
 
 class NoRoom(Exception):
-    """The quota of a project's snapshots does not allow what is to be captured."""
+    """The quota of a project's snapshots is too small for a capture."""
 
 
 class _Pressed(Exception):
-    """Snapshots must go, and those that must stay are not known yet."""
+    """Snapshots must be removed, and the sessions with a pending undo are not known yet."""
 
 
 Protected: TypeAlias = Callable[[Collection[str]], Awaitable[Collection[str]]]
-"""Tells which of these sessions have a pending undo. Their snapshots stay, however many there are."""
+"""Finds the sessions among these that have a pending undo. Their snapshots are kept, regardless of the quota."""
 
 
 async def no_undo_pends(sessions: Collection[str]) -> Collection[str]:
-    """Where no session can have a pending undo."""
+    """No sessions: for stores in which no undo can be pending."""
     return ()
 
 
@@ -90,12 +90,12 @@ class ShadowRepository:
         self.place, self.limits = place, SnapshotLimits()
         self._environ, self._now, self._protected = environ, now, protected
         self.own = OwnPlaces.below(place.root, (place.git_dir.parents[2], *place.store))
-        """The store and the data directory, as far as they are among the files."""
+        """The store and the data directory, if they are among the files."""
         self._capture = Capture(self.own)
         self._one_at_a_time = anyio.Lock()
         self._warned: set[str] = set()
         self._again_at = 0
-        self.failure: Exception | None = None  # Why the last failed capture did.
+        self.failure: Exception | None = None  # The reason of the last failed capture.
         self._is_index_checked = False
         self._used_bytes: int | None = None
 
@@ -111,7 +111,7 @@ class ShadowRepository:
         return found.tree if found is not None else None
 
     async def take(self, session_id: str, *, with_ignored: bool = False) -> Captured | None:
-        """A capture with what its tree does not have. ``with_ignored`` also lists ignored files, which takes longer."""
+        """A capture with its gaps. ``with_ignored`` also lists ignored files, which takes longer."""
         if self._now() < self._again_at:
             return None
         try:
@@ -186,16 +186,16 @@ class ShadowRepository:
         return None if merged is None else (await self.store([merged]))[0]
 
     async def keep(self, session_id: str, blobs: Sequence[str]) -> None:
-        """Keep blobs that were stored here for this session, as its captures are kept."""
+        """Keep stored blobs for this session, as its captures are kept."""
         async with self._one_at_a_time:
             await self._refusing(lambda shadow: self._kept(shadow, session_id, blobs))
 
     async def permissions(self) -> dict[str, int]:
-        """The permission bits of files that are unusual, as they were when the files were last captured."""
+        """The unusual permission bits of files, as of their newest capture."""
         return await to_thread.run_sync(kept_permissions.read, self.place)
 
     async def forget(self, session_id: str) -> None:
-        """Keep nothing for this session any longer."""
+        """Stop keeping the snapshots and blobs of this session."""
         async with self._one_at_a_time:
             await self._refusing(lambda shadow: self._forgotten(shadow, session_id))
 
@@ -205,7 +205,7 @@ class ShadowRepository:
         return await self._protected({one.session for one in kept})
 
     async def collect(self, *, progress: Progress = lambda *_: None) -> Removed:
-        """Remove what is not kept any longer. ``progress`` is called in a thread. Captures wait, or go without."""
+        """Remove objects that are no longer kept. ``progress`` is called in a thread. Captures wait, or fail."""
         protected = await self.protected()
         policy = Policy(self._now(), self.limits.retention_days, self.limits.quota_bytes, protected)
         async with self._one_at_a_time:
@@ -235,7 +235,7 @@ class ShadowRepository:
             except TooManyNames:
                 if self.place.source is None:
                     raise
-                self._seed(shadow)  # Another branch may be checked out: its files are new, and tracked.
+                self._seed(shadow)  # After a checkout of another branch the new files are tracked.
                 found = self._taken(shadow, protected, with_ignored)
             snapshot_upkeep.keep(self.place, session_id, found.tree, self._now())
         return found
@@ -258,9 +258,9 @@ class ShadowRepository:
             raise TooManyNames(f"it has {error} files that no repository tracks; ignore some in .gitignore") from error
 
     def _require_room(self, shadow: ShadowGit, added_bytes: int, protected: Collection[str] | None) -> None:
-        """Make room for files that are added. Raises NoRoom, and _Pressed if ``protected`` is wanted and not known.
+        """Make room for added files. Raises NoRoom, and _Pressed if ``protected`` is needed and None.
 
-        What is stored is compressed, so this is careful.
+        Objects are stored compressed, so they take less than the estimate.
         """
         project, quota = self.place.git_dir.parent, self.limits.quota_bytes
         if not added_bytes:
@@ -297,7 +297,7 @@ class ShadowRepository:
             self._seed(shadow)
 
     def _repair(self, shadow: ShadowGit, error: GitFailed) -> None:
-        """Make the index anew, which is derived from the files. What git takes for no repository is begun anew."""
+        """Rebuild the index, which is derived from the files. A repository that git does not accept is replaced."""
         try:
             shadow.read("rev-parse", "--git-dir")
         except GitFailed:
@@ -357,7 +357,7 @@ class ShadowRepository:
         return {name: one for name, one in found.items() if not self.own.has(name)}
 
     async def _refusing(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
-        """Do what a caller asked for. Raises NotFound with git's words if git cannot, Conflict if the disk is full."""
+        """Run an operation for a caller. Raises NotFound with git's message, or Conflict if the disk is full."""
         if not has_begun(self.place):
             raise NotFound(f"no snapshots of {str(self.root)!r} are kept")
         try:
@@ -366,7 +366,7 @@ class ShadowRepository:
             raise refusal(self.root, error) from error
 
     def _opened(self, shadow: ShadowGit) -> ShadowGit:
-        """The repository; made now if the directory has become another project, so that it borrows from the others."""
+        """The repository. If the directory has become another project it is made now, and borrows earlier objects."""
         if not self.place.git_dir.exists():
             with shadow.locked():
                 self._make_ready(shadow)
@@ -385,7 +385,7 @@ def _merged(shadow: ShadowGit, contents: Sequence[bytes]) -> bytes | None:
     with _folder(shadow.place) as folder:
         for number, content in enumerate(contents):
             (folder / str(number)).write_bytes(content)
-        with suppress(GitFailed):  # It ends with the number of conflicts, or with an error for binary files.
+        with suppress(GitFailed):  # The exit code is the number of conflicts, or an error for binary files.
             return shadow.read("merge-file", "-p", "--quiet", "0", "1", "2", directory=folder)
     return None
 

@@ -25,7 +25,7 @@ _UNSET: Final = (b"unspecified", b"unset")
 
 
 class SourceSettings(NamedTuple):
-    """What a project's repository is configured to."""
+    """The settings of a project's repository that concern its snapshots."""
 
     object_format: str = "sha1"
     converts_line_ends: bool = False
@@ -33,7 +33,7 @@ class SourceSettings(NamedTuple):
 
 
 def settings(place: ShadowPlace, environ: Mapping[str, str], work: GitWork) -> SourceSettings:
-    """The settings of the project's repository that concern its snapshots; the defaults if git cannot say."""
+    """The settings of the project's repository that concern its snapshots; the defaults if git fails."""
     given: dict[bytes, bytes] = {}
     if place.source is not None:
         with suppress(GitFailed):
@@ -47,7 +47,7 @@ def settings(place: ShadowPlace, environ: Mapping[str, str], work: GitWork) -> S
 
 
 def stamps(place: ShadowPlace, environ: Mapping[str, str]) -> list[tuple[int, ...] | None]:
-    """A value that changes when the settings may have changed."""
+    """The stamps of the files that the settings come from, which change with them."""
     home = environ.get("HOME", "")
     user = environ.get("GIT_CONFIG_GLOBAL") or f"{home}/.gitconfig"
     shared = f"{environ.get('XDG_CONFIG_HOME') or f'{home}/.config'}/git/config"
@@ -180,7 +180,7 @@ def _of_other_size(shadow: ShadowGit, entries: list[_Entry]) -> set[bytes]:
 def _asked(
     place: ShadowPlace, environ: Mapping[str, str], work: GitWork, *arguments: str, given: bytes | None = None
 ) -> bytes:
-    """The answer of the project's own repository."""
+    """The output of a git command in the project's own repository."""
     variables = git.environment(environ) | {"GIT_LITERAL_PATHSPECS": "1"}
     with work.started(arguments, place.root, variables, has_input=given is not None) as process:
         return work.finish(process, given)

@@ -18,7 +18,7 @@ KNOWN: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 
 Heard: TypeAlias = Callable[[str], Awaitable[None]]
 Left: TypeAlias = Callable[[Guarded], None]
-"""Takes what a finished command left running."""
+"""Receives the background processes of a finished command."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -91,9 +91,9 @@ async def run(
 ) -> Ran:
     """Run a command to its end. A timeout or a cancellation ends it with everything that it started.
 
-    ``heard`` gets the end of the output so far, not more often than every ``interval_s``. Who must know what there
-    was when it is cancelled brings ``kept``. ``confined`` is what the kernel lets the command do. What it leaves
-    running goes on for good, unless ``left`` takes it.
+    ``heard`` gets the end of the output so far, not more often than every ``interval_s``. A caller
+    that needs the output after a cancellation passes ``kept``. ``confined`` is the confinement. Background processes go
+    on for good, unless ``left`` takes them.
     """
     arguments, given = arguments_of(command, environ)
     kept = KeptOutput() if kept is None else kept

@@ -1,8 +1,8 @@
 """Skills from addresses: an ``index.json`` names skills and their files, which are kept in the data directory.
 
-Not in a directory of caches: the commands of a model may write those. Each download is a folder of its own, named by
-its content, and ``current.json`` names the newest one. So a reader never sees half a download, and an unchanged skill
-keeps its path. If a download fails, the last one is used.
+Directories of caches are not used: the commands of a model may write them. Each download is a folder of its own, named
+by its content, and ``current.json`` names the newest one. So a reader never sees half a download, and an unchanged
+skill keeps its path. If a download fails, the last one is used.
 """
 
 import json
@@ -70,7 +70,7 @@ class _Checked(NamedTuple):
 
 
 class Downloaded(NamedTuple):
-    """The folders of downloaded skills, and what could not be downloaded."""
+    """The folders of downloaded skills, and the problems of failed downloads."""
 
     folders: tuple[Path, ...] = ()
     problems: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class SkillDownloads:
         self._awaited: set[str] = set()
 
     async def folders(self, urls: Sequence[str], *, private: bool = False) -> Downloaded:
-        """The skills of these addresses. Only the first download of an address is waited for, and not for long.
+        """The skills of these addresses. Only the first download of an address is waited for, up to a time limit.
 
         ``private``: addresses of this machine and of private networks are allowed.
         """
@@ -149,7 +149,7 @@ class _Download:
         self._problems: list[str] = []
 
     async def run(self) -> tuple[str, ...]:
-        """Download what is new; the problems of single skills. Raises Refusal, OSError or MsgspecError."""
+        """Download new and changed skills; returns the problems of skills. Raises Refusal, OSError or MsgspecError."""
         index = msgspec.json.decode(await self._fetch("index.json"), type=SkillIndex)
         before = _current(self._root)
         contents: dict[str, bytes] = {}
@@ -195,7 +195,7 @@ def _kept(folder: Path, skill: IndexedSkill) -> dict[str, bytes]:
 
 
 def _store(root: Path, contents: Mapping[str, bytes], index: SkillIndex, before: Current | None) -> None:
-    """Write a download and make it the current one. Older ones but the last are removed."""
+    """Write a download and make it the current one. Only the previous one is kept besides."""
     name = sha256(json.dumps([[k, sha256(v).hexdigest()] for k, v in sorted(contents.items())]).encode()).hexdigest()[
         :16
     ]
@@ -212,7 +212,7 @@ def _store(root: Path, contents: Mapping[str, bytes], index: SkillIndex, before:
     files.write_whole(root / CURRENT, msgspec.json.encode(Current(folder=name, index=index)))
     kept = {name, CURRENT, *([before.folder] if before is not None else [])}
     for old in set(os.listdir(root)) - kept:
-        if "." not in old:  # Those that other processes write have a dot.
+        if "." not in old:  # Unfinished downloads of other processes have a dot.
             shutil.rmtree(root / old, ignore_errors=True)
 
 

@@ -31,7 +31,7 @@ FOLDERS: Final = ("skill", "skills")
 """The folders of a directory of settings."""
 
 DEPTH_MAX: Final = 8
-"""How many folders below each other are searched, so that a loop of links ends."""
+"""Maximum depth of searched folders, which ends a loop of links."""
 CACHED_MAX: Final = 4096
 _PASSED_OVER: Final = frozenset({".git", "node_modules"})
 
@@ -45,7 +45,7 @@ class SkillPlace(NamedTuple):
 
 
 class FoundSkills(NamedTuple):
-    """The skills of a directory by name, and what is wrong with files that were skipped."""
+    """The skills of a directory by name, and the problems of skipped files."""
 
     skills: tuple[Skill, ...] = ()
     problems: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class SkillReader:
         self._known: dict[Path, tuple[tuple[int, ...] | None, Skill | str]] = {}
 
     def find(self, place: ProjectPlace, searched: Sequence[SkillPlace]) -> FoundSkills:
-        """The skills in these folders. It looks at the disk, and never raises because of what it finds there."""
+        """The skills in these folders. Reads the disk; an invalid file is a problem and not an exception."""
         search = _Search(place.top.resolve(), lambda: place.directory in TrustedDirectories(self._environ))
         for one in searched:
             for file in search.files(one.folder, one.is_project):
@@ -79,7 +79,7 @@ class SkillReader:
 
 
 class _Search:
-    """One search: what was found so far."""
+    """State of one search: the skills and problems found so far."""
 
     def __init__(self, top: Path, is_trusted: Callable[[], bool]) -> None:
         self._top, self._is_trusted = top, is_trusted
@@ -112,7 +112,7 @@ class _Search:
                 yield from self.files(folder / entry.name, is_project, depth - 1)
 
     def take(self, file: Path, is_project: bool, read: Callable[[Path], Skill | str]) -> None:
-        """Add the skill of a file, or say why it is skipped."""
+        """Add the skill of a file, or the reason why it is skipped."""
         if not self._is_new(file, is_project):
             return
         skill = read(file)
@@ -130,7 +130,7 @@ class _Search:
         self._skills[skill.name] = skill, is_project
 
     def _is_new(self, path: Path, is_project: bool) -> bool:
-        """Whether a file or folder is to be looked at: the project's not outside of it, and none twice."""
+        """Whether a file or folder is read: not if it was read before, or if a link leads out of the project."""
         real = files.real(path)
         if is_project and not real.is_relative_to(self._top):
             self._problems.append(f"{path}: skipped: the link leads out of the project")
@@ -177,7 +177,7 @@ def beside(skill: Skill) -> SkillFolder:
     """The first files beside a SKILL.md file and below, by path."""
     found: list[str] = []
     for nth, (folder, folders, names) in enumerate(os.walk(skill.directory)):
-        # Links to folders are not followed: they may lead to files that are none of the skill's.
+        # Links to folders are not followed: they may lead to files that do not belong to the skill.
         folders[:] = sorted(set(folders) - _PASSED_OVER) if nth < SKILL_FOLDERS_MAX else []
         found += [path for name in sorted(names) if (path := os.path.join(folder, name)) != skill.location]
         if len(found) > SKILL_FILES_SHOWN:
@@ -186,7 +186,7 @@ def beside(skill: Skill) -> SkillFolder:
 
 
 def _read(file: Path) -> Skill | str:
-    """The skill of a file, or why there is none."""
+    """The skill of a file, or the reason why it is invalid."""
     try:
         return parsed(files.read_bytes(file, SKILL_BYTES_MAX), files.printable(str(file)))
     except OSError as error:

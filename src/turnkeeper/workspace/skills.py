@@ -14,17 +14,17 @@ from turnkeeper.workspace.skill_files import FoundSkills, SkillPlace, SkillReade
 
 
 class SkillLibrary:
-    """Finds the skills of places. What was read or downloaded is used again until it changes."""
+    """Finds the skills of places. Files and downloads are cached until they change."""
 
     def __init__(self, environ: Mapping[str, str], group: TaskGroup | None = None) -> None:
-        """``group`` is where downloads go on while turns are run. None: each is waited for."""
+        """``group`` is the task group of background downloads. None: each download is waited for."""
         self._environ = environ
         self._reader, self._downloads = SkillReader(environ), SkillDownloads(environ, group)
 
     async def skills(self, place: ProjectPlace, config: Config, directories: Sequence[CodeDirectory]) -> FoundSkills:
         """The skills of a place with this configuration, and of its directories of settings.
 
-        A file or an address that is wrong is a problem of it.
+        An invalid file or address is reported in ``problems``.
         """
         given = config.skills
         downloaded = await self._downloads.folders(given.urls, private=config.webfetch.private is True)

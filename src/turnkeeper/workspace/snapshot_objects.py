@@ -8,7 +8,7 @@ from turnkeeper.workspace.shadow_repository import ShadowRepository
 
 
 class SnapshotTime(Value):
-    """When a snapshot was taken, in milliseconds."""
+    """The time of a snapshot, in milliseconds."""
 
     created: int
 
@@ -27,9 +27,9 @@ class SnapshotFile(Value):
 
     path: str
     content: str | None = None
-    """None for a file that is not UTF-8 text."""
+    """The text of the file; None for a file that is not UTF-8 text."""
     hash: str
-    """The SHA-256 of its bytes."""
+    """The SHA-256 of the content."""
 
 
 async def create(shadow: ShadowRepository, *, session_id: str, message_id: str, now: int) -> Snapshot | None:
@@ -52,7 +52,7 @@ async def files(shadow: ShadowRepository, snapshot: Snapshot) -> tuple[SnapshotF
 
 
 async def diff(shadow: ShadowRepository, before: Snapshot, after: Snapshot) -> Summary:
-    """The differences of two snapshots: how many lines and files changed, and how."""
+    """The differences of two snapshots: the counts of changed lines and files, and the diffs."""
     found = await shadow.diff(before.id, after.id)
     return Summary(
         additions=sum(one.additions for one in found),

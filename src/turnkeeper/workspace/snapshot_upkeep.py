@@ -1,4 +1,4 @@
-"""Snapshot upkeep: what snapshots take on the disk, and the removal of those that are no longer kept."""
+"""Snapshot upkeep: the disk usage of snapshots, and the removal of those that are no longer kept."""
 
 import os
 import shutil
@@ -17,17 +17,17 @@ from turnkeeper.workspace.shadow import DIRECTORY, REFS, ROOT_FILE, ShadowGit, S
 Progress = Callable[[int, int, str], None]
 
 _COLLECTED: Final = "collected"
-"""The file that says when snapshots were last removed."""
+"""The file with the time of the last removal."""
 _CLAIMS_MS: Final = 24 * 3600 * 1000
-"""How long it is known which session wrote a file."""
+"""Time for which claims are kept."""
 _ROOM: Final = 8
-"""The share of the quota that is freed at once where packs are written anew, because that takes long."""
+"""Divisor of the quota: this share is freed at once if packs must be rewritten, because that is slow."""
 STEPS: Final = 3
 """The steps of a removal: forget, pack, meet the quota."""
 
 
 class SnapshotUsage(Value):
-    """What the snapshots of one place take."""
+    """The disk usage of the snapshots of one place."""
 
     project_id: str
     directory: str
@@ -37,17 +37,17 @@ class SnapshotUsage(Value):
 
 
 class Removed(Value):
-    """What a removal did in one place."""
+    """The result of removing snapshots in one place."""
 
     directory: str
     bytes_before: int
     bytes_after: int
     snapshots: int
-    """How many are no longer kept."""
+    """The number of removed snapshots."""
 
 
 class Policy(NamedTuple):
-    """What is kept. ``protected`` sessions keep all that they have: an undo of theirs is pending."""
+    """The rules for keeping snapshots. Those of ``protected`` sessions are all kept: their undo is pending."""
 
     now: int
     retention_days: float
@@ -66,7 +66,7 @@ def places(data: Path, project_id: str = "*") -> list[ShadowPlace]:
 
 
 def forget(environ: Mapping[str, str], sessions: Collection[str]) -> None:
-    """Keep nothing for sessions that were removed. The space is freed when snapshots are collected."""
+    """Stop keeping the snapshots of removed sessions. The space is freed when snapshots are collected."""
     with suppress(ValueError):  # Without a data directory there are no snapshots.
         for place in places(paths.data(environ)):
             for session_id in sessions:
@@ -75,7 +75,7 @@ def forget(environ: Mapping[str, str], sessions: Collection[str]) -> None:
 
 
 def usage(place: ShadowPlace) -> SnapshotUsage:
-    """What the snapshots of one place take."""
+    """The disk usage of the snapshots of one place."""
     kept = kept_trees(place)
     return SnapshotUsage(
         project_id=place.git_dir.parent.name,
@@ -110,7 +110,7 @@ def kept_trees(place: ShadowPlace) -> list[KeptTree]:
 
 
 def collected_at(place: ShadowPlace) -> int | None:
-    """When snapshots of a place were last removed, in milliseconds; None if that is not known."""
+    """The time of the last removal in a place, in milliseconds; None if it is not known."""
     try:
         return int((place.git_dir / _COLLECTED).read_text())
     except (OSError, ValueError):
@@ -118,7 +118,7 @@ def collected_at(place: ShadowPlace) -> int | None:
 
 
 def keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:
-    """Protect a tree by a ref. The time of its file says when the session last captured it."""
+    """Protect a tree by a ref. The time of its file is that of the session's last capture of the tree."""
     folder = place.git_dir / REFS / session_name(session_id)
     folder.mkdir(parents=True, exist_ok=True)
     file, new = folder / tree, place.git_dir / "ref.new"
@@ -129,7 +129,7 @@ def keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:
 
 
 def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: None) -> Removed:
-    """Remove what is not kept, and pack the rest. If the files themselves are gone and nothing is kept, remove all.
+    """Remove objects that are not kept, and pack the rest. If the files are gone and no snapshot is kept, remove all.
 
     Other places of the project count for its quota, too, but are not touched. Raises GitFailed and GitStopped.
     """
@@ -148,7 +148,7 @@ def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: N
             progress(2, STEPS, before.directory)
             gone += _press(shadow, policy, policy.now, packs=True)
             if disk_bytes(place.git_dir.parent) > policy.quota_bytes:
-                # What only the index needs is captured again, if the files are still there.
+                # Objects that only the index needs are captured again if the files still exist.
                 remove(place.git_dir / "index")
                 _sweep(shadow, policy.now, packs=True)
             with files.replacing(place.git_dir / _COLLECTED) as file:
@@ -161,7 +161,7 @@ def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: N
 
 
 def make_room(shadow: ShadowGit, policy: Policy) -> None:
-    """Remove idle and then old snapshots until the quota is met. Nothing is packed that was not; the caller locks."""
+    """Remove idle and then old snapshots until the quota is met. Loose objects stay loose; the caller locks."""
     _forget_idle(shadow.place, policy)
     if any(_pack_folder(shadow).iterdir()):
         policy = policy._replace(quota_bytes=policy.quota_bytes - policy.quota_bytes // _ROOM)
@@ -174,9 +174,9 @@ def _forget_idle(place: ShadowPlace, policy: Policy) -> int:
 
 
 def _press(shadow: ShadowGit, policy: Policy, until: float, *, packs: bool) -> int:
-    """Remove what nothing needs; ask which trees are too many, forget them, and ask again; how many were forgotten.
+    """Remove surplus trees and unneeded objects until the quota is met; returns the number of removed trees.
 
-    What is newer than ``until`` stays, with its trees: another process may need it.
+    Trees and objects newer than ``until`` are kept: another process may need them.
     """
     place, gone = shadow.place, 0
     if disk_bytes(place.git_dir.parent) > policy.quota_bytes:
@@ -200,7 +200,7 @@ def _forget(place: ShadowPlace, trees: Sequence[KeptTree]) -> int:
 
 
 def _clear_damage(place: ShadowPlace) -> None:
-    """Remove objects that a power cut left empty; the index, which may name them, is made anew by the next capture."""
+    """Remove objects that a power cut left empty, and the index, which may name them; the next capture rebuilds it."""
     empty = [file for file in _loose(place) if not file.stat().st_size]
     for file in empty:
         file.unlink()
@@ -209,9 +209,9 @@ def _clear_damage(place: ShadowPlace) -> None:
 
 
 def _sweep(shadow: ShadowGit, until: float, *, packs: bool) -> None:
-    """Remove the objects that nothing needs, of those that are not in a pack only what is older than ``until``.
+    """Remove unneeded objects; of those that are not in a pack only the ones older than ``until``.
 
-    ``packs`` puts all that are needed in one pack. Borrowed objects are not looked at.
+    ``packs`` puts all needed objects in one pack. Borrowed objects are not touched.
     """
     needed = _needed(shadow)
     if packs:
@@ -225,12 +225,12 @@ def _sweep(shadow: ShadowGit, until: float, *, packs: bool) -> None:
 
 
 def _pack(shadow: ShadowGit, names: Collection[str]) -> None:
-    """Put these objects in one pack. The old packs go after the new one is there, so a kill loses nothing."""
+    """Put these objects in one pack. Old packs are removed only after that, so a kill loses nothing."""
     folder = _pack_folder(shadow)
     old = list(folder.iterdir())
     given = b"".join(os.fsencode(one) + b"\n" for one in names)
     new = os.fsdecode(shadow.write("pack-objects", "-q", str(folder / "pack"), given=given).strip()) or None
-    # Without its index git does not look for a pack: it goes first.
+    # The index of a pack is removed first: git ignores a pack without one.
     for file in sorted(old, key=lambda file: file.suffix != ".idx"):
         if new is None or new not in file.name:
             file.unlink(missing_ok=True)
@@ -253,7 +253,7 @@ def _needed(shadow: ShadowGit) -> set[str]:
 
 
 def _loose(place: ShadowPlace) -> Iterator[Path]:
-    """The files that hold one object each, and what was left over while such a file was written."""
+    """The files with one object each, and leftover temporary files of such objects."""
     return (file for folder in place.stored.glob("[0-9a-f][0-9a-f]") for file in folder.iterdir())
 
 

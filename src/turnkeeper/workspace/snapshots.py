@@ -1,4 +1,4 @@
-"""Snapshots: which projects have a shadow repository, and why others have none."""
+"""Snapshots: the shadow repositories of projects, and the reasons why a project has none."""
 
 import logging
 import os
@@ -36,7 +36,7 @@ class Snapshots:
 
     @property
     def opened(self) -> tuple[ShadowRepository, ...]:
-        """The shadow repositories that were asked for so far."""
+        """The shadow repositories that were opened so far."""
         return tuple(self._known.values())
 
     async def of(self, place: ProjectPlace, config: Config) -> "ShadowRepository | None":

@@ -1,4 +1,4 @@
-"""Socket owners: whether the other end of a local connection is held by a command of a model. On Linux only."""
+"""Socket owners: whether a command of a model holds the other end of a local connection. On Linux only."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from turnkeeper.workspace.guard import descendants
 
 Owner: TypeAlias = Literal["command", "other", "unknown"]
-"""``unknown`` are local connections whose holder is gone or hides."""
+"""Kind of the holder; ``unknown`` if the holder of a local connection has ended or is hidden."""
 
 Address: TypeAlias = tuple[str, int]
 """The host and the port of one end of a connection."""
@@ -20,7 +20,7 @@ _FORWARDER: Final = "sshd"
 
 
 def owner(client: Address, server: Address, guards: Sequence[int]) -> Owner:
-    """Who holds the client's end of a connection to this process; ``guards`` are those of the models' commands."""
+    """The kind of process at the client's end of a connection to this one; ``guards`` are those of models' commands."""
     if sys.platform != "linux":
         return "other"
     found = _entry(client, server)
@@ -39,13 +39,13 @@ def owner(client: Address, server: Address, guards: Sequence[int]) -> Owner:
 
 
 def _holder(name: str, guards: Sequence[int]) -> Owner | None:
-    """Who holds a socket; None if the holder was gone when it was looked for among the commands."""
+    """The kind of process that holds a socket; None if it ended while the commands were listed."""
     holders, hidden = _holders(name)
     commands = descendants(guards)
     if any(one in commands for one in holders):
         return "command"
     if holders:
-        # A process that exists before and after the commands were listed, and is not in the list, is none of them.
+        # A process that existed before and after the commands were listed, and is not in the list, is no command.
         return "other" if any(_holds(one, name) for one in holders) else None
     if any(one in commands for one in hidden):
         return "unknown"
@@ -53,7 +53,7 @@ def _holder(name: str, guards: Sequence[int]) -> Owner | None:
 
 
 def _holders(name: str) -> tuple[list[int], list[int]]:
-    """The processes that hold a socket, and those that may not be looked into."""
+    """The processes that hold a socket, and those whose sockets may not be read."""
     holders, hidden = [], []
     for number in map(int, filter(str.isdecimal, os.listdir("/proc"))):
         try:
@@ -65,7 +65,7 @@ def _holders(name: str) -> tuple[list[int], list[int]]:
 
 
 def _holds(number: int, name: str) -> bool:
-    """Whether a process holds a socket. Raises PermissionError if it may not be looked into."""
+    """Whether a process holds a socket. Raises PermissionError if its sockets may not be read."""
     folder = f"/proc/{number}/fd"
     try:
         for one in os.listdir(folder):

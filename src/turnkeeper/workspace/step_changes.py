@@ -1,4 +1,4 @@
-"""Step changes: which files differ between the snapshots around a step, and which of them an undo may put back.
+"""Step changes: the files that differ between the snapshots around a step, and those that an undo may put back.
 
 A file that no snapshot had before the step may still have been there: it was ignored, too large, unreadable, in a
 nested repository, or elsewhere. Only a file that is known to be new may be removed by an undo. When in doubt a file is
@@ -27,13 +27,13 @@ OTHERS: Final = "another session wrote it at the same time"
 
 
 class StepChanges(NamedTuple):
-    """What a step did to files: names relative to the top, and the reasons why others are not recorded."""
+    """The files that a step changed, relative to the top, and the reasons why other files are not recorded."""
 
     files: tuple[str, ...] = ()
     unrecorded: tuple[tuple[str, str], ...] = ()
 
     def only(self, names: Collection[str]) -> "StepChanges":
-        """What was done to these files alone."""
+        """The changes of these files only."""
         return StepChanges(
             tuple(name for name in self.files if name in names),
             tuple(one for one in self.unrecorded if one[0] in names or _has_inside(one[0], names)),
@@ -41,7 +41,7 @@ class StepChanges(NamedTuple):
 
 
 async def step_changes(repository: ShadowRepository, session_id: str, before: Captured, after: Captured) -> StepChanges:
-    """What a session did to files between two captures. Raises NotFound if one is no longer kept."""
+    """The changes of files by a session between two captures. Raises NotFound if one is no longer kept."""
     raw = b""
     if before.tree != after.tree:
         how = ("-r", "-z", "--raw", "--no-renames", "--no-abbrev")
@@ -65,7 +65,7 @@ async def step_changes(repository: ShadowRepository, session_id: str, before: Ca
 def _doubts(
     root: bytes, changes: Sequence[TreeChange], before: Captured, after: Captured, others: Collection[str]
 ) -> Iterator[tuple[bytes, str]]:
-    """The files that are not said to be changed by the step, with the reasons."""
+    """The files that are not recorded as changed by the step, with the reasons."""
     moved = {change.before for change in changes if change.before is not None}
     for change in changes:
         name = change.name
@@ -83,10 +83,10 @@ def _doubts(
 
 
 def _is_known(path: bytes, before: Captured, after: Captured) -> bool:
-    """Whether a file was made since the first capture, or was in it under another name."""
+    """Whether a file is known to be newer than the first capture, or was in it under another name."""
     if file_times.is_since(path, before.moment):
         return True
-    # An inode is used again for another file, which is then newer.
+    # An inode may be reused, but then for a newer file.
     return file_times.inode(path) in after.gone and file_times.is_older(path, before.moment)
 
 

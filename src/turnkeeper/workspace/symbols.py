@@ -1,4 +1,4 @@
-"""The symbols of a file: what its language server says, or else what our own parsers find in it."""
+"""The symbols of a file, from its language server or else from our own parsers."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,16 +13,16 @@ from turnkeeper.workspace import files
 from turnkeeper.workspace.after_edit import Confine
 
 SOURCE_BYTES_MAX: Final = 2 * 1024 * 1024
-"""How large a file is whose symbols are looked for. A larger one was not written by hand."""
+"""Maximum size of a file that is parsed for symbols. A larger one was not written by hand."""
 
 FileSymbols: TypeAlias = Callable[[Path], Awaitable[tuple[Symbol, ...]]]
-"""The symbols of a file; nothing if they are not known. Never fails; bounded in time."""
+"""The symbols of a file; empty if they are not known. Never fails; bounded in time."""
 ConfinedSymbols: TypeAlias = Callable[[Path, Confine], Awaitable[tuple[Symbol, ...]]]
-"""The symbols of a file, by a language server that is confined like this."""
+"""The symbols of a file; a language server runs in this confinement."""
 
 
 async def no_symbols(path: Path) -> tuple[Symbol, ...]:
-    """Nothing is known of any file."""
+    """No symbols, for any file."""
     return ()
 
 
@@ -32,7 +32,7 @@ async def own_symbols(path: Path) -> tuple[Symbol, ...]:
 
 
 async def confined_symbols(path: Path, confine: Confine) -> tuple[Symbol, ...]:
-    """No language server is configured."""
+    """The symbols of a file where no language server is configured."""
     return await own_symbols(path)
 
 
@@ -45,6 +45,6 @@ def source(path: Path, bytes_max: int = SOURCE_BYTES_MAX) -> str | None:
 
 
 def parsed_file(path: Path, bytes_max: int = SOURCE_BYTES_MAX) -> tuple[Symbol, ...]:
-    """The symbols of a file without a language server. Nothing of a file that is too large."""
+    """The symbols of a file without a language server; empty if it cannot be read or is too large."""
     text = source(path, bytes_max)
     return parsed(path.suffix, text) if text is not None else ()

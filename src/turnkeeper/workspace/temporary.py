@@ -24,23 +24,23 @@ class TemporaryDirectories:
         self._parent: str | None = None
 
     def directory(self, session_id: str) -> str:
-        """The directory of a session, which is made if it is missing. Raises OSError if that is not possible."""
+        """The directory of a session, created if it is missing. Raises OSError if that is not possible."""
         path = self.path(session_id)
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
 
     def remove(self, session_ids: Iterable[str]) -> None:
-        """Remove the directories of sessions. What cannot be removed is left to the system."""
+        """Remove the directories of sessions. Files that cannot be removed are left to the system."""
         for session_id in session_ids:
             shutil.rmtree(self.path(session_id), ignore_errors=True)
 
     def path(self, session_id: str) -> str:
-        """Where the directory of a session is, or would be. Raises OSError if there can be none."""
+        """The path of the directory of a session, which need not exist. Raises OSError if it cannot be created."""
         # A hash: an id may hold what a file name cannot, and paths of sockets must be short.
         return os.path.join(self._made(), sha256(session_id.encode("utf-8", "replace")).hexdigest()[:12])
 
     def _made(self) -> str:
-        """The directory of all temporary directories, refused if another user could have made it or can enter it."""
+        """The parent of all temporary directories. It gets a random name if others own or can enter the usual one."""
         if self._parent is None or not os.path.isdir(self._parent):
             base = os.path.realpath(self._environ.get("TMPDIR") or tempfile.gettempdir())
             path = os.path.join(base, f"{NAME}-{os.getuid()}")

@@ -1,4 +1,4 @@
-"""The Python files that tools and plugins come from: where they are, and which of them may be loaded.
+"""Tool files: the Python files of tools and plugins, and whether they may be loaded.
 
 They run in this process, with everything that it may do, and a model's commands can write those of a project. So such a
 file is trusted by its content: ``turnkeeper trust`` records its hash, and a file that is new or changed since is not
@@ -24,7 +24,7 @@ PLUGIN_FOLDERS: Final = ("plugin", "plugins")
 PLUGIN_ENDINGS: Final = (".py", ".js", ".ts", ".mjs", ".mts", ".cjs", ".cts")
 """Endings of plugins. Those of opencode are not loaded, and their tools may be named in rules."""
 FILES_MAX: Final = 200
-"""How many files are looked at in one folder."""
+"""Maximum number of files that are used in one folder."""
 
 
 def found_in(
@@ -40,9 +40,9 @@ def found_in(
 
 
 def names_in(directories: Sequence[Path]) -> Iterator[str]:
-    """The names that the tools in these directories may have, by their text alone: no file is run.
+    """The possible names of the tools in these directories, found by parsing: no file is run.
 
-    opencode's tools are in files of JavaScript, which are named like them.
+    opencode's tools are JavaScript files with the names of the tools.
     """
     for file in found_in(directories):
         with suppress(OSError, Invalid, SyntaxError, ValueError, RecursionError):

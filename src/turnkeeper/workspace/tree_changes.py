@@ -22,7 +22,7 @@ class _RawChange(NamedTuple):
     name: bytes
     status: Status
     sections: int
-    """How many differences git prints: two if a file became a link or the reverse."""
+    """The number of diffs that git prints: two if a file became a link or the reverse."""
 
 
 async def changes(
@@ -33,10 +33,10 @@ async def changes(
     *,
     exact: bool = False,
 ) -> tuple[FileChange, ...]:
-    """What differs between two trees, in all files or in these: git's text, with a few lines around each change.
+    """The changes between two trees, of all files or of these, as git's patches with a few context lines.
 
-    ``exact`` keeps every byte of that text, so that git can apply it: it is complete, however long it is, and what is
-    not UTF-8 is in it as surrogates.
+    ``exact`` keeps every byte of a patch, so that git can apply it: it is complete, however long, and bytes that are
+    not UTF-8 are surrogates.
     """
     if names is not None and not names:
         return ()
@@ -110,7 +110,7 @@ class _Fields:
 
 
 def _counts(fields: _Fields) -> tuple[bytes, bytes]:
-    """The added and the deleted lines of one file. A rename has its two names in fields of their own."""
+    """The numbers of added and deleted lines of one file. A rename has its two names in separate fields."""
     added, deleted, name = fields.next().split(b"\t", 2)
     if not name:
         fields.next()

@@ -20,7 +20,7 @@ class _ChangedFile(NamedTuple):
     name: bytes
     status: Status
     sections: int
-    """How many differences git prints: two if a file became a link or the reverse."""
+    """The number of diffs that git prints: two if a file became a link or the reverse."""
 
 
 class TreeChange(NamedTuple):

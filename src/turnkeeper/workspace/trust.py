@@ -22,7 +22,7 @@ NAME: Final = "trust.json"
 
 
 class Trusted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a user trusts, by paths with links resolved."""
+    """Content of the file: trusted directories, and hashes of trusted files, by paths with links resolved."""
 
     directories: tuple[str, ...] = ()
     tools: Mapping[str, str] = {}
@@ -32,7 +32,7 @@ class Trusted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TrustedDirectories:
-    """The directories that a user trusts, and the files in them as they were then."""
+    """The directories that a user trusts, and the hashes of their files at that time."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -75,7 +75,7 @@ class TrustedDirectories:
         tools: Mapping[Path, bytes] | None = None,
         settings: Mapping[Path, bytes] | None = None,
     ) -> str:
-        """Trust a directory, and files of tools and settings with these contents; its path with links resolved."""
+        """Trust a directory, and files of tools and settings with these contents; returns its resolved path."""
         place = os.path.realpath(directory)
         tool_hashes = {_tool_key(file): _hashed(content) for file, content in (tools or {}).items()}
         setting_hashes = {_settings_key(file): _hashed(content) for file, content in (settings or {}).items()}
@@ -92,7 +92,7 @@ class TrustedDirectories:
         return place
 
     def remove(self, directory: Path) -> bool:
-        """Trust a directory no longer, nor the files in it; whether it was trusted itself."""
+        """Stop trusting a directory and the files in it; returns whether the directory itself was trusted."""
         place = os.path.realpath(directory)
         was_trusted = place in self.all()
 
@@ -111,7 +111,7 @@ class TrustedDirectories:
 class FilesAtStart:
     """The files that the variable trusts: those that were there when the program started, until their content changes.
 
-    A file that was accepted is known by its content from then on, for its directory may change: a file is added to it.
+    An accepted file is recognised by its hash from then on, because its directory changes when a file is added to it.
     """
 
     def __init__(self, started_ns: int | None = None) -> None:
@@ -120,9 +120,9 @@ class FilesAtStart:
         self._accepted: dict[Path, str] = {}
 
     def has(self, file: Path, content: bytes, places: Iterable[Path]) -> bool:
-        """Whether a file had this content at the start; ``places`` are the file, and the directories made for it.
+        """Whether a file had this content at the start; ``places`` are the file and its directories of settings.
 
-        The directories are looked at, too: an older file could have been moved into the place of this one.
+        The directories are checked, too: an older file could have been moved into the place of this one.
         """
         hashed = _hashed(content)
         if self._accepted.pop(file, None) != hashed and not _are_older(places, self._started_ns):
@@ -148,12 +148,12 @@ def _read(found: Trusted | list[str]) -> Trusted:
 
 
 def _tool_key(file: Path) -> str:
-    """A file of tools by the resolved directory of settings that it is found in."""
+    """The key of a file of tools: its path below the resolved directory of settings."""
     return os.path.join(os.path.realpath(file.parent.parent), file.parent.name, file.name)
 
 
 def _settings_key(file: Path) -> str:
-    """A file of settings by the resolved directory that it is found in."""
+    """The key of a file of settings: its name in the resolved directory."""
     return os.path.join(os.path.realpath(file.parent), file.name)
 
 

@@ -29,7 +29,7 @@ OWN_AGENT: Final = f"turnkeeper/{__version__}"
 BROWSER_AGENT: Final = (
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36"
 )
-"""Many sites answer a browser only."""
+"""User agent of a browser: many sites answer only browsers."""
 
 PORT_MAX: Final = 65535
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -37,7 +37,7 @@ _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
 class Fetched(Value):
-    """What an address answered."""
+    """The response of an address."""
 
     url: str
     """The address that answered, after all redirections."""
@@ -49,7 +49,7 @@ class Fetched(Value):
 def is_public(address: Address) -> bool:
     """Whether an address is one of the internet: not of this machine, its link or a private network.
 
-    An IPv6 address that stands for an IPv4 one is judged as that one.
+    An IPv6 address that embeds an IPv4 address is judged as the IPv4 address.
     """
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
@@ -61,7 +61,7 @@ def is_public(address: Address) -> bool:
 
 
 async def resolved(host: str, port: int) -> list[Address]:
-    """The addresses of a host, as the system knows them."""
+    """The addresses of a host, resolved by the system."""
     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(ipaddress.ip_address(str(place[0]).partition("%")[0]) for *_, place in found))
 
@@ -75,7 +75,7 @@ async def fetch(
     may_connect: Callable[[Address], bool] = is_public,
     resolve: Resolve = resolved,
 ) -> Fetched:
-    """What an address answers. Raises Forbidden for an address that may not be reached, and Invalid for the rest."""
+    """The response of an address. Raises Forbidden if it may not be reached, and Invalid for any other failure."""
     # Imported here: most sessions fetch nothing.
     import httpx2
 
@@ -115,7 +115,7 @@ class _Fetching:
         raise Invalid(f"it redirects more than {FETCH_REDIRECTS_MAX} times")
 
     async def _ask(self, url: "httpx2.URL", agent: str = BROWSER_AGENT) -> Fetched | str:
-        """The answer of one address, or where it redirects to."""
+        """The response of one address, or the target of its redirection."""
         if url.scheme not in ("http", "https") or not url.host:
             raise Invalid(f"only http and https addresses are fetched, not {str(url)!r:.200}")
         headers = {**self._headers, "user-agent": agent, "host": url.netloc.decode("ascii").rpartition("@")[2]}
@@ -126,11 +126,11 @@ class _Fetching:
             is_challenge = response.status_code == 403 and response.headers.get("cf-mitigated") == "challenge"
             if not (is_challenge and agent == BROWSER_AGENT):
                 return await self._content(url, response)
-        # The challenge is for those who claim to be a browser and are none.
+        # The challenge is only for programs that claim to be a browser.
         return await self._ask(url, OWN_AGENT)
 
     async def _target(self, url: "httpx2.URL") -> tuple["httpx2.URL", dict[str, str]]:
-        """The request's own address: that of the host as it was resolved and checked."""
+        """The URL of the request, with the resolved and checked address of the host."""
         port = url.port or (443 if url.scheme == "https" else 80)
         if port > PORT_MAX:
             raise Invalid(f"{str(url)!r:.200} has a port over {PORT_MAX}")

@@ -21,7 +21,7 @@ PATH: Final = "/.well-known/opencode"
 
 
 def file(environ: Mapping[str, str]) -> PrivateJson[dict[str, dict[str, object]]]:
-    """The settings of hosts, by their address. It says where keys are sent, so only the user may write it."""
+    """The settings of hosts, by their address. The file decides where keys are sent, so only the user may write it."""
     return PrivateJson(
         paths.data(environ) / NAME,
         dict[str, dict[str, object]],
@@ -37,7 +37,7 @@ def hosts(environ: Mapping[str, str]) -> dict[str, WellKnown]:
 
 
 def sources(environ: Mapping[str, str], folder: Path) -> Iterator[SettingsSource]:
-    """The settings of these hosts, as they were fetched. Their tokens are variables for them."""
+    """The fetched settings of these hosts, which may refer to their tokens as variables."""
     try:
         logged_in = hosts(environ)
         fetched: Mapping[str, JsonObject] = file(environ).read() if logged_in else {}
@@ -52,7 +52,7 @@ def sources(environ: Mapping[str, str], folder: Path) -> Iterator[SettingsSource
 def source(
     address: str, host: WellKnown, published: JsonObject, environ: Mapping[str, str], folder: Path
 ) -> SettingsSource:
-    """The settings that a host published, with what is wrong in them."""
+    """The settings that a host published, with their problems."""
     variables = {**environ, host.key: host.token}
     found = settings_source.of_text(json.dumps(published), f"{address}{PATH}", folder, variables, "well-known")
     return found._replace(marks={})

@@ -70,7 +70,7 @@ def _checked(target: Path, root: Path) -> Path:
 
 
 def _claim(target: Path) -> bool:
-    """Make the directory, so that nothing in it is of others; whether there was an empty one. Raises Conflict."""
+    """Make the directory new and empty; returns whether an empty one existed. Raises Conflict if it is not empty."""
     was_there = False
     try:
         if os.path.lexists(target):
@@ -87,7 +87,7 @@ def _claim(target: Path) -> bool:
 
 
 def _left(target: Path) -> str:
-    """What to do if a fork that was killed has made the directory. Who put what there since is not known."""
+    """Advice for a directory that a killed fork may have left. It is not removed: others may have put files there."""
     if not (target / ".git").is_file():
         return ", or remove it if a fork that was killed has left it"
     command = shlex.join(["git", "worktree", "remove", "--force", "--force", str(target)])
@@ -136,7 +136,7 @@ class _Worktree:
             self._run(work, "update-index", "-z", "--skip-worktree", "--stdin", at=self._target, given=given)
 
     def remove(self, work: GitWork) -> None:
-        """Remove the directory, and what the repository knows of it."""
+        """Remove the directory, and its entry in the repository."""
         if self._is_added:
             with suppress(GitFailed, GitStopped):  # It was not added.
                 self._run(work, "worktree", "remove", "--force", "--force", str(self._target))

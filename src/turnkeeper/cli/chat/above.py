@@ -1,4 +1,4 @@
-"""What stands above the prompt of the line editor: printed output, and the unfinished parts of an answer."""
+"""Output above the prompt of the line editor: printed text, and the unfinished parts of an answer."""
 
 import io
 import sys
@@ -11,23 +11,23 @@ from turnkeeper.cli.terminal import Region
 
 
 class Above(io.StringIO):
-    """What is printed above the prompt. It is kept until the prompt is off the screen."""
+    """Buffer for text that is printed above the prompt. It is kept until the prompt is off the screen."""
 
     def __init__(self, wrote: Callable[[], None]) -> None:
         super().__init__()
         self._wrote = wrote
         self.is_direct = False
-        """Whether there is no prompt any more."""
+        """Whether text is printed at once: the editor has ended and there is no prompt."""
 
     def flush(self) -> None:
-        """Print what was written, or ask for that."""
+        """Print the buffer if there is no prompt, else request that it is printed."""
         if self.is_direct:
             self.release()
         elif self.tell():
             self._wrote()
 
     def release(self) -> None:
-        """Print what was written. Characters that the encoding of the output lacks are replaced."""
+        """Print and empty the buffer. Characters that the encoding of the output lacks are replaced."""
         if text := self.getvalue():
             self.seek(0)
             self.truncate()
@@ -37,7 +37,7 @@ class Above(io.StringIO):
 
 
 class PromptRegion(Region):
-    """Unfinished parts, drawn by the line editor above its prompt."""
+    """Region of unfinished parts, which the line editor draws above its prompt."""
 
     lines_below = 6
 

@@ -1,4 +1,4 @@
-"""How a chat begins: with which session, and with what of it that is not finished."""
+"""Beginning of a chat: the choice of the session, and the continuation of its unfinished work."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -30,14 +30,14 @@ Work: TypeAlias = Callable[[], Awaitable[Outcome]]
 
 
 class Unfinished(NamedTuple):
-    """What of a session is not finished, in a sentence, and how it goes on: after a question, or at once."""
+    """Unfinished work of a session, as a sentence, and whether it continues at once or after a question."""
 
     said: str
     how: Literal["ask", "at once"]
 
 
 class Elsewhere:
-    """A session that another process runs. Called, it waits until no process does, and publishes what is recorded."""
+    """A session that another process runs. A call waits until no process runs it, and publishes its new events."""
 
     def __init__(self, store: "Turnkeeper", session: "Session") -> None:
         self._store, self._session = store, session
@@ -47,13 +47,13 @@ class Elsewhere:
         journal = self._store.store.journal
         while (owner := (await journal.view(self._session.id)).owner) is not None and is_alive(owner):
             for child in await self._store.children(self._session.id, recursive=True):
-                await journal.view(child.id)  # Reading it publishes what the other process recorded.
+                await journal.view(child.id)  # Reading a session publishes the events that the other process recorded.
             await anyio.sleep(TAIL_POLL_S)
         return Outcome(kind="rested", reason="done", is_busy=True)
 
 
 async def offered(tk: "Turnkeeper | Client", directory: Path | None, screen: Screen) -> "Session | None":
-    """The newest session of a directory, if there is one and the user wants to go on with it."""
+    """The newest session of a directory, if the user agrees to continue it; else None."""
     found = (await tk.list(directory=directory, limit=1)).items
     if not found:
         return None
@@ -64,7 +64,7 @@ async def offered(tk: "Turnkeeper | Client", directory: Path | None, screen: Scr
 
 
 async def unfinished(tk: "Turnkeeper | Client", session: "Session") -> Unfinished | None:
-    """What of a session is not finished."""
+    """The unfinished work of a session; None if there is none."""
     if (store := local_store(tk)) is not None:
         return await _in_store(store, session)
     if await tk.status(session.id) != IDLE:
@@ -91,7 +91,7 @@ async def _in_store(store: "Turnkeeper", session: "Session") -> Unfinished | Non
 
 
 async def going_on(tk: "Turnkeeper | Client", session: "Session") -> Work:
-    """What finishes a session."""
+    """The work that continues a session: waiting for a server or another process, or running it here."""
     if (store := local_store(tk)) is None:
         return partial(_served, tk, session)
     if await running_owner(store, session.id) is not None:
@@ -100,7 +100,7 @@ async def going_on(tk: "Turnkeeper | Client", session: "Session") -> Work:
 
 
 async def _served(tk: "Turnkeeper | Client", session: "Session") -> Outcome:
-    """Wait until a server's session rests and nothing of it waits for the user."""
+    """Wait until no request of a server's session is open, and then until the session rests."""
     while True:
         if not await _asks(tk, session):
             break
@@ -110,6 +110,6 @@ async def _served(tk: "Turnkeeper | Client", session: "Session") -> Outcome:
 
 
 async def _asks(tk: "Turnkeeper | Client", session: "Session") -> bool:
-    """Whether a session, or one that works for it, waits for the user."""
+    """Whether a session, or one of its Child Sessions, waits for the user."""
     family = {session.id, *(one.id for one in await tk.children(session.id, recursive=True))}
     return any(one.session_id in family for one in await open_requests(tk, session.directory))

@@ -1,4 +1,4 @@
-"""What a chat knows: its session, what the next prompt is sent with, and what can be chosen for it."""
+"""State of a chat: its session, the agent and model of the next prompt, and the available choices."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -35,19 +35,19 @@ RECAP_MESSAGES: Final = 12
 RECAP_LINES: Final = 8
 RECAP_PROMPT_LINES: Final = 3
 SESSIONS_MAX: Final = 20
-"""How many sessions of the directory are offered."""
+"""Maximum number of sessions of the directory that are offered."""
 
 
 class Chat(ABC):
-    """A chat, as slash commands see and change it."""
+    """Interface of a chat for slash commands."""
 
     def __init__(self, tk: "Turnkeeper | Client", place: TypingPlace, live: Live, directory: Path | None) -> None:
-        """``directory`` is where new sessions work; None for that of a server elsewhere."""
+        """``directory`` is that of new sessions; None for the directory of a server on another machine."""
         self.tk, self.place, self.live, self.directory = tk, place, live, directory
         self.session: Session | None = None
-        """The session that is shown; None until the first prompt makes a new one."""
+        """The session that is shown; None until the first prompt creates a new one."""
         self.agent: str | None = None
-        """The agent that was chosen here; None if that of the session answers."""
+        """The agent chosen in this chat; None for the agent of the session."""
         self.model: ModelChoice | None = None
         self.choices = choices.Choices()
         self.state: State = "idle"
@@ -57,16 +57,16 @@ class Chat(ABC):
         """The newest sessions of the directory."""
         self.files = choices.ProjectFiles(None)
         self._default: tuple[str | None, ModelChoice | None] = None, None
-        """The model that answers first in a new session of an agent, and that agent."""
+        """An agent, and the default model of its new sessions."""
         self._said: set[str] = set()
 
     @abstractmethod
     def start(self, work: Callable[[], Awaitable[Outcome]], *, shows_summary: bool = False) -> None:
-        """Show the session while ``work`` runs, and let the user type meanwhile."""
+        """Run ``work`` and show the session meanwhile; the user can type."""
 
     @abstractmethod
     async def say(self, text: str, delivery: Delivery = "steer") -> None:
-        """Send a prompt; while a turn runs, steer it or queue."""
+        """Send a prompt; while a turn runs, the prompt steers it or is queued."""
 
     @abstractmethod
     async def command(self, called: "CalledCommand") -> None:
@@ -83,7 +83,7 @@ class Chat(ABC):
 
     @property
     def status(self) -> str:
-        """Agent, model, session and cost."""
+        """Text of the status line: agent, model, session and cost."""
         session, model = self.session, self.model_name
         name = shortened(one_line(session.title), STATUS_NAME) if session is not None else "new session"
         agent = self.agent or (session.agent if session is not None else None) or "build"
@@ -91,7 +91,7 @@ class Chat(ABC):
 
     @property
     def model_name(self) -> str:
-        """The model that answers, as far as it is known."""
+        """The name of the model that answers; empty if it is not known yet."""
         if self.model is not None:
             return f"{self.model.provider_id}/{self.model.model_id}"
         if (used := self.session.model if self.session is not None else None) is not None:
@@ -102,7 +102,7 @@ class Chat(ABC):
         return f"{default.provider_id}/{default.model_id}"
 
     async def recap(self) -> None:
-        """Show which session this is, and the end of what was said in it."""
+        """Show the title of the session, and its last prompt and answer."""
         assert self.session is not None
         screen, session = Screen.of(sys.stdout), self.session
         facts = [one_line(session.title), session.slug, screen.ago(session.time.updated)]
@@ -129,7 +129,7 @@ class Chat(ABC):
             self.note(text)
 
     async def refresh(self) -> None:
-        """Look again at the session, and at what can be chosen for it."""
+        """Reload the session, its cost and the available choices."""
         if self.session is not None:
             self.session = await self.tk.get(self.session.id)
             self.cost = await family_cost(self.tk, self.session)
@@ -143,15 +143,15 @@ class Chat(ABC):
         self.sessions = list((await self.tk.list(directory=where, limit=SESSIONS_MAX)).items)
 
     def handed_over(self, by: str) -> None:
-        """Follow the session if the agent that was chosen here hands it over: an approved plan is given to build.
+        """Clear the chosen agent when it hands the session over, as plan does to build after approval.
 
-        Prompts of others for other agents change nothing here: each says who answers it.
+        Prompts of other clients do not change the agent of this chat: each prompt names its agent.
         """
         if by == self.agent:
             self.agent = None
 
     def prompt(self, text: str, delivery: Delivery = "steer") -> Prompt:
-        """The prompt of a typed text. The session attaches the files and agents that it mentions after ``@``.
+        """The prompt for a typed text. The session attaches the files and agents that are mentioned after ``@``.
 
         A name after ``@`` that is neither a file nor an agent stays text: it may be an address.
         """
@@ -170,14 +170,14 @@ class Chat(ABC):
 
     @property
     def directory_here(self) -> Path | None:
-        """The directory of the session, if its files are on this machine."""
+        """The directory of the session; None if its files are on another machine."""
         if self.directory is None:
             return None
         return Path(self.session.directory) if self.session is not None else self.directory
 
 
 def _text(message: MessageWithParts) -> str:
-    """What a message says."""
+    """The text of a message, without synthetic parts."""
     texts = (part.text for part in message.parts if isinstance(part, TextPart) and not part.synthetic)
     return harmless("\n".join(texts).strip())
 
@@ -188,13 +188,13 @@ def _cut(text: str, lines_max: int) -> list[str]:
 
 
 class SlashCommand(NamedTuple):
-    """A line that begins with ``/`` and that the chat carries out, instead of sending it."""
+    """A command of the chat: a line that begins with ``/`` and is not sent to the model as it is."""
 
     name: str
     about: str
     do: Callable[[Chat, str], Awaitable[None]]
     argument: str = ""
-    """What stands after the name, as help shows it; in brackets if it can be left out."""
+    """The argument as help shows it; in brackets if it is optional."""
     completes: Kind | None = None
     while_running: bool = False
     """Whether it can be used while a turn runs."""

@@ -86,7 +86,7 @@ async def chat(
 
 @dataclass(frozen=True, kw_only=True)
 class _Manner:
-    """How a chat uses the terminal."""
+    """Display options of a chat."""
 
     auto: bool
     thinking: bool
@@ -96,7 +96,7 @@ class _Manner:
 
 @dataclass(frozen=True)
 class _Beginning:
-    """What a chat begins with."""
+    """Options for the first session of a chat, with its model and agent."""
 
     choice: SessionOptions
     new: bool
@@ -114,7 +114,7 @@ def _check(choice: SessionOptions, *, new: bool, options: Options) -> None:
 
 
 class _Tools(NamedTuple):
-    """Where the user types, what shows the answers, and how both use the terminal."""
+    """The typing place, the display of answers, and the terminal mode of both."""
 
     place: "TypingPlace"
     live: "Live"
@@ -122,7 +122,7 @@ class _Tools(NamedTuple):
 
 
 def _tools(directory: Path | None, options: Options, how: _Manner) -> _Tools:
-    """Where the user types, and what shows the answers."""
+    """Choose the terminal mode, and make the typing place and the display for it."""
     from turnkeeper.cli.chat.history import TypedLines
     from turnkeeper.cli.chat.modes import mode
     from turnkeeper.cli.live import Live
@@ -177,7 +177,7 @@ async def _talk(
 async def _conversation(
     tk: "Turnkeeper | Client", tools: _Tools, directory: Path | None, session: "Session | None", *, is_new: bool
 ) -> "tuple[Conversation, Work | None]":
-    """The conversation, and what goes on at its beginning. Where there are lines, the user is asked for both here."""
+    """The conversation, and unfinished work to continue. Except on the full screen, the user is asked here."""
     from turnkeeper.cli.chat import beginning
     from turnkeeper.cli.chat.conversation import Conversation
 
@@ -199,7 +199,7 @@ async def _conversation(
 
 
 async def _left(tk: "Turnkeeper | Client", session: "Session") -> "Work | None":
-    """What goes on in a session at once, or because the user wants it to."""
+    """The unfinished work of a session, if it continues at once or the user agrees; else None."""
     from turnkeeper.cli.chat import beginning
 
     found = await beginning.unfinished(tk, session)
@@ -214,8 +214,8 @@ async def _left(tk: "Turnkeeper | Client", session: "Session") -> "Work | None":
 
 @contextmanager
 def _signals(talk: "Conversation") -> Iterator[None]:
-    """Ctrl-C where the line editor does not read it stops the turn; to be ended or hung up is to leave."""
-    import asyncio  # Not above: the help page of all commands imports this module.
+    """Signal handlers: SIGINT stops the turn, SIGTERM and SIGHUP leave the chat."""
+    import asyncio  # Imported here: the help page of all commands imports this module.
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, talk.interrupted)

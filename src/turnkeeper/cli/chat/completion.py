@@ -1,4 +1,4 @@
-"""What can complete a typed text: slash commands and their arguments, and what stands after ``@``. Pure functions."""
+"""Completions of a typed text: slash commands, their arguments, and mentions after ``@``. Pure functions."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["models", "agents", "sessions"]
-"""What the argument of a slash command names."""
+"""The kind of name that the argument of a slash command takes."""
 CANDIDATES_MAX: Final = 50
 
 # As in core.mentions: not inside a word, and not in code.
@@ -16,7 +16,7 @@ _UNMENTIONABLE: Final = re.compile(r"[\s`,]")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A text that can replace what was typed, ``start`` characters before the cursor."""
+    """A completion: it replaces the text between ``start``, relative to the cursor, and the cursor."""
 
     text: str
     start: int
@@ -25,11 +25,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Known:
-    """What there is to complete with. A mapping has what each is about."""
+    """The names for completions. A mapping has a description for each name."""
 
     commands: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, Kind] = field(default_factory=dict)
-    """What the argument of a slash command names, by the name of the command."""
+    """The kind of argument of slash commands, by the name of the command."""
     models: Mapping[str, str] = field(default_factory=dict)
     agents: Mapping[str, str] = field(default_factory=dict)
     sessions: Mapping[str, str] = field(default_factory=dict)
@@ -38,19 +38,19 @@ class Known:
 
 
 def is_mention(before: str) -> bool:
-    """Whether the cursor is in a name after ``@``, so that files are wanted."""
+    """Whether the cursor is in a name after ``@``, which files can complete."""
     return _MENTION.search(before) is not None
 
 
 def file_of_symbol(before: str) -> str | None:
-    """The file whose symbols are wanted, if the cursor is behind a ``#`` in a mention."""
+    """The file whose symbols can complete a mention, if the cursor is behind its ``#``."""
     found = _MENTION.search(before)
     file, mark, _ = found[1].rpartition("#") if found is not None else ("", "", "")
     return file if mark and file else None
 
 
 def candidates(before: str, known: Known, files: Iterable[str] = (), symbols: Iterable[str] = ()) -> list[Candidate]:
-    """What can complete the text before the cursor, the best first, and not more than people read."""
+    """The completions of the text before the cursor, best first, up to a maximum number."""
     found = _MENTION.search(before)
     if before.startswith("/") and not (found and " " in before):
         return _slash(before, known)[:CANDIDATES_MAX]
@@ -97,7 +97,7 @@ def _slash(before: str, known: Known) -> list[Candidate]:
 
 
 def _matching(typed: str, names: Iterable[str], last: Callable[[str], str]) -> list[str]:
-    """The names that a text fits: those that begin with it, whose last part does, that hold it; not an equal one."""
+    """The names that match a text: by their beginning, then that of their last part, then anywhere; no equal name."""
     wanted = typed.lower()
     ranked: list[tuple[int, str]] = []
     for name in names:

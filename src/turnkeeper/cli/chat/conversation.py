@@ -1,4 +1,4 @@
-"""The conversation: takes what the user types, runs turns in the background, and steers, queues and stops them."""
+"""The conversation: handles typed lines and keys, runs turns in the background, and steers, queues and stops them."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from turnkeeper.model.session import Session
 
 HEARD_MAX: Final = 256
-"""How many keys may wait while a command runs. Later ones are dropped."""
+"""Size of the queue of keys while a command runs. Further keys are dropped."""
 WAITS: Final = {
     "steer": "steers: the model reads it before its next step",
     "queue": "queued: sent when this answer is complete",
@@ -49,7 +49,7 @@ WAITS: Final = {
 
 
 class Conversation(Chat):
-    """One chat: the session that is shown, what the next prompt is sent with, and the turn that runs."""
+    """One chat: its session, the options of the next prompt, and the running turn."""
 
     def __init__(self, tk: "Turnkeeper | Client", place: TypingPlace, live: Live, directory: Path | None) -> None:
         super().__init__(tk, place, live, directory)
@@ -62,30 +62,30 @@ class Conversation(Chat):
         """Whether the user leaves."""
         self._following, self._watching = anyio.CancelScope(), anyio.CancelScope()
         self._hearing = anyio.CancelScope()
-        """Around what is done for the user. Commands may wait long, and for an answer of the user without end."""
+        """Cancel scope of the current command, which may wait for the user without a time limit."""
 
     @property
     def commands(self) -> Mapping[str, SlashCommand]:
         """The slash commands, by name."""
         return self._commands
 
-    # What the typing place asks and tells.
+    # Interface of the typing place (``Desk``).
 
     def heard(self, meaning: Meaning, text: str) -> None:
-        """Take what a key means."""
+        """Queue the meaning of a key, and the typed text."""
         try:
             self._heard.put_nowait((meaning, text))
         except asyncio.QueueFull:
             self.place.put_back(text)
 
     async def complete(self, before: str) -> list[completion.Candidate]:
-        """What can complete the text before the cursor."""
+        """The completions of the text before the cursor."""
         if completion.is_mention(before):
             await self.files.look()
         return self.complete_now(before)
 
     def complete_now(self, before: str) -> list[completion.Candidate]:
-        """The completions with the files that were listed last."""
+        """The completions that need no waiting, with the files of the last listing."""
         known = completion.Known(
             commands={name: one.about for name, one in self._commands.items()},
             arguments={name: one.completes for name, one in self._commands.items() if one.completes is not None},
@@ -100,10 +100,10 @@ class Conversation(Chat):
     # The loop.
 
     async def prepare(self) -> None:
-        """Look at what there is, and show the session, or who will answer."""
+        """Load the choices, check the chosen model and agent, and show the session."""
         await self.refresh()
         self._commands = await slash_commands(self)
-        await self.files.look()  # So that the first Tab finds them.
+        await self.files.look()  # For the first Tab.
         if self.model is not None and self.model_name not in self.choices.models:
             raise Invalid(f"no model {self.model_name!r} can be used here; `turnkeeper models` lists those that can")
         if self.agent is not None and self.agent not in self.choices.agents:
@@ -113,7 +113,7 @@ class Conversation(Chat):
             await self.recap()
 
     async def run(self, work: Callable[[], Awaitable[Outcome]] | None = None) -> None:
-        """Take what is typed until the user leaves. ``work`` is what goes on at the beginning."""
+        """Handle typed lines and keys until the user leaves. ``work`` is started first."""
         async with anyio.create_task_group() as group:
             self._group = group
             group.start_soon(self._read)
@@ -157,13 +157,13 @@ class Conversation(Chat):
             case "queue":
                 await self.guarded(partial(self._typed, text, "queue"), text)
             case "hint" | "patience" | "stop":
-                # By what the chat does now: a prompt that was sent before the key may have begun a turn since.
+                # ``stop`` checks the current state: a prompt sent before the key may have started a turn since.
                 self.stop()
             case "leave" | "leave at once":
                 self.leave()
 
     async def guarded(self, work: Callable[[], Awaitable[None]], text: str = "") -> None:
-        """Do something of which a refusal is told, and does not end the chat. A prompt can then be edited again."""
+        """Run work whose refusal is shown and does not end the chat. A refused prompt can be edited again."""
         try:
             await work()
         except (Exception, KeyboardInterrupt) as error:
@@ -211,7 +211,7 @@ class Conversation(Chat):
         await self._begin(given)
 
     async def command(self, called: CalledCommand) -> None:
-        """Send a command of the directory to the idle session. Its agent answers it alone, not what is said later."""
+        """Send a command of the directory to the idle session. The agent of the command answers only this command."""
         await note_missing(self.tk, called.arguments, self.directory_here, self.note)
         await self._begin(called.prompt(Prompt(parts=(), agent=self.agent, model=self.model)), called)
 
@@ -227,7 +227,7 @@ class Conversation(Chat):
         self.start(partial(self._sent, session, given, called, is_new))
 
     async def _created(self) -> "Session":
-        """A new session, with its link if the settings say that each is shared."""
+        """Create a session, and show its link if the settings share every session."""
         from turnkeeper.cli.sharing import shared_by_itself
 
         made = await self.tk.create()
@@ -245,7 +245,7 @@ class Conversation(Chat):
             raise
 
     async def _admit(self, session_id: str, given: Prompt, text: str) -> None:
-        """Give a running session one more prompt."""
+        """Admit a prompt to the running session, and show it as waiting."""
         from turnkeeper.api import Turnkeeper
 
         self._is_prompted_meanwhile = self._is_prompted_meanwhile or self.state == "stopping"
@@ -265,7 +265,7 @@ class Conversation(Chat):
     # Turns.
 
     def start(self, work: Callable[[], Awaitable[Outcome]], *, shows_summary: bool = False) -> None:
-        """Show the session while ``work`` runs, and let the user type meanwhile."""
+        """Run ``work`` in the background and show the session meanwhile; the user can type."""
         assert self._group is not None
         assert self.state == "idle", "one turn at a time"
         self.state, self._stop, self._is_prompted_meanwhile = "running", asyncio.Event(), False
@@ -283,7 +283,7 @@ class Conversation(Chat):
         self.place.ready()
 
     async def _finish(self) -> None:
-        """Run on while prompts are waiting."""
+        """Run the session again while prompts wait."""
         while not self.is_left and await self._goes_on():
             self.state, self._stop, self._is_prompted_meanwhile = "running", asyncio.Event(), False
             self._runs_elsewhere = False
@@ -297,18 +297,18 @@ class Conversation(Chat):
             work,
             shows_summary=shows_summary,
             stop=self._stop,
-            insists=lambda: not self._is_prompted_meanwhile,  # That prompt is to be answered.
+            insists=lambda: not self._is_prompted_meanwhile,  # The later prompt must be answered.
             told=self._told,
             runs_elsewhere=self._runs_elsewhere,
         )
 
     def _told(self, one: Notification | Delta) -> None:
-        """Hear of an agent that hands over."""
+        """Handle a notification: an agent may hand the session over."""
         if isinstance(one, PartUpdated) and (by := handed_over_by(one.properties.get("part"))) is not None:
             self.handed_over(by)
 
     async def _follow(self) -> None:
-        """Keep title, cost and changed lines of the session up to date: some are recorded after its answer."""
+        """Follow updates of the session's title, cost and changed lines: some are recorded after the answer."""
         with self._following:
             async with self.tk.subscribe(size=QUEUE_MAX) as notifications:
                 async for one in notifications:
@@ -317,12 +317,12 @@ class Conversation(Chat):
                         self.session = one.session
 
     async def _watch(self) -> None:
-        """Show while a server does not answer, also before a turn begins: a prompt is preceded by other requests."""
+        """Show a lost connection to the server, also before a turn begins: other requests precede a prompt."""
         with self._watching:
             await self.live.watch(self.tk)
 
     async def _goes_on(self) -> bool:
-        """Whether prompts were admitted that the turn did not take up: it ended in the same moment."""
+        """Whether prompts wait that the turn did not answer: they were admitted while it ended."""
         if self.session is None:
             return False
         if (store := local_store(self.tk)) is None:
@@ -338,7 +338,7 @@ class Conversation(Chat):
         return True
 
     async def _rest(self) -> Outcome:
-        """Run the session until it rests; on a server, wait for that."""
+        """Run the session until it rests; on a server, wait until it rests."""
         assert self.session is not None
         if (store := local_store(self.tk)) is not None:
             return await store.run(self.session.id)
@@ -346,7 +346,7 @@ class Conversation(Chat):
         return Outcome(kind="rested", reason="done")
 
     def stop(self) -> None:
-        """Stop the turn that runs, or say why nothing is stopped. The session and the chat go on."""
+        """Stop the running turn, or show why nothing is stopped. The session and the chat go on."""
         if self.state == "running":
             self.state = "stopping"
             self._stop.set()
@@ -369,12 +369,12 @@ class Conversation(Chat):
 
     @property
     def _runs_here(self) -> bool:
-        """Whether what runs, runs in this process."""
+        """Whether the turn runs in this process."""
         return local_store(self.tk) is not None and not self._runs_elsewhere
 
 
 def quit_at_once(session: "Session | None") -> NoReturn:
-    """End the process without waiting for what runs. The next chat finds what was recorded."""
+    """End the process without waiting for the turn. The next chat finds the recorded events."""
     name = f" {session.id}" if session is not None else ""
     print(f"\nturnkeeper: quit; `turnkeeper` continues{name} from what was recorded", file=sys.stderr, flush=True)
     os._exit(failures.INTERRUPTED)

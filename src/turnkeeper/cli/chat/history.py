@@ -1,4 +1,4 @@
-"""What was typed before, for the arrow keys: a private file for each project in the data directory."""
+"""History of typed texts, for the arrow keys: a private file for each project in the data directory."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from typing import Final
 from turnkeeper.workspace import files, paths
 
 ENTRIES_MAX: Final = 1000
-"""How many entries are kept. The file is shortened when it has twice as many."""
+"""Maximum number of entries. The file is shortened when it has twice as many."""
 FOLDER: Final = "chat-history"
 
 
 class TypedLines:
-    """The texts that were typed in a project, oldest first. Several chats may write to it at once."""
+    """The texts that were typed in a project, oldest first. Several chats may write to the file at once."""
 
     def __init__(self, path: Path | None) -> None:
         """``path`` is None if there is no data directory; then nothing is kept."""
@@ -23,7 +23,7 @@ class TypedLines:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], top: Path) -> "TypedLines":
-        """Those of the project with this top directory."""
+        """The history of the project with this top directory."""
         try:
             folder = paths.data(environ) / FOLDER
         except ValueError:  # There is no home directory; a chat with a server works without.

@@ -1,9 +1,9 @@
-"""What a key means, by what the chat is doing and whether something is typed. A table, without any effect."""
+"""Key bindings: the meaning of a key, by the state of the chat and whether text is typed. A pure table."""
 
 from typing import Final, Literal, TypeAlias
 
 State: TypeAlias = Literal["idle", "running", "stopping"]
-"""What the chat is doing: waiting for a prompt, showing a turn, or waiting until a stopped turn is settled."""
+"""State of the chat: waiting for a prompt, showing a turn, or waiting until a stopped turn is settled."""
 Key: TypeAlias = Literal["enter", "ctrl-o", "ctrl-c", "ctrl-d"]
 Meaning: TypeAlias = Literal[
     "nothing", "send", "steer", "queue", "clear", "hint", "stop", "patience", "delete", "leave", "leave at once"
@@ -27,12 +27,12 @@ _TYPED: Final[dict[Key, dict[State, Meaning]]] = {
 
 
 def meaning(key: Key, state: State, *, has_text: bool) -> Meaning:
-    """What a key means now. While a turn runs Ctrl-C stops it, and what is typed stays."""
+    """The meaning of a key in a state. Ctrl-C stops a running turn, and the typed text stays."""
     return (_TYPED if has_text else _EMPTY)[key][state]
 
 
 def hints(state: State) -> str:
-    """The keys that matter now, for the line below the prompt."""
+    """The keys of a state, for the line below the prompt."""
     match state:
         case "idle":
             return "Alt-Enter new line · /help"

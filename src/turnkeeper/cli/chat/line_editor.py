@@ -40,9 +40,9 @@ from turnkeeper.cli.terminal import PROMPT_MARK, Terminal
 
 MENU_LINES = 8
 PAUSE_S = 1.0
-"""How long the user must have paused before a question is shown."""
+"""Pause in typing after which a question is shown."""
 PAUSE_MAX_S = 15.0
-"""How long a question waits for that."""
+"""Maximum time for which a question waits for the pause."""
 STYLE = Style.from_dict(
     {
         "mark": "bold ansicyan",
@@ -56,7 +56,7 @@ STYLE = Style.from_dict(
         "scrollbar.button": "bg:ansibrightblack",
     }
 )
-"""Colours of the terminal, which fit a light and a dark one."""
+"""Colours of the terminal's own palette, readable on a light and a dark background."""
 
 
 class LineEditor:
@@ -87,7 +87,7 @@ class LineEditor:
             output=output or _output(),
             before_render=self._shrink,
         )
-        self._app.ttimeoutlen = 0.1  # Escape alone closes a menu; it is not waited for longer than that.
+        self._app.ttimeoutlen = 0.1  # Escape alone closes a menu, so the wait for a sequence is short.
 
     @property
     def desk(self) -> Desk:
@@ -95,15 +95,15 @@ class LineEditor:
         assert self._desk is not None, "the line editor does not run"
         return self._desk
 
-    # What the chat calls.
+    # Interface of the chat (``TypingPlace``).
 
     def display(self, *, thinking: bool) -> Display:
-        """A display that prints above the prompt and draws what is unfinished right above it."""
+        """A display that prints above the prompt, and draws unfinished parts directly above it."""
         return Terminal(self._console, Screen.of(sys.stdout), thinking=thinking, region=self._region)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Take the prompt off the screen, and put it back with what was typed."""
+        """Remove the prompt from the screen for a block, and restore it with the typed text."""
         async with self._lock, in_terminal():
             self._above.release()
             try:
@@ -113,7 +113,7 @@ class LineEditor:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
-        """Exclusive use of the terminal once the user has paused: the next word must not become an answer."""
+        """Exclusive use of the terminal after a pause in typing, so that typed text does not become an answer."""
         until = time.monotonic() + PAUSE_MAX_S
         while self._buffer.text:
             left_s = min(until, self._typed_at + PAUSE_S) - time.monotonic()
@@ -128,11 +128,11 @@ class LineEditor:
         return await asked(lines, question)
 
     async def run(self, desk: Desk) -> None:
-        """Read keys until ``close``, and print meanwhile what is written."""
+        """Read keys until ``close``, and print the output meanwhile."""
         self._desk = desk
         async with anyio.create_task_group() as group:
             group.start_soon(self._print)
-            # Signals and bugs are the concern of the chat: this would ask for Enter in the middle of the screen.
+            # The chat handles signals and bugs: prompt_toolkit would ask for Enter in the middle of the screen.
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
             group.cancel_scope.cancel()
         self._above.is_direct = True
@@ -174,7 +174,7 @@ class LineEditor:
         self._app.invalidate()
 
     def _shrink(self, app: Application[None]) -> None:
-        """Erase the last drawing if less is needed now: prompt_toolkit never gives lines back otherwise."""
+        """Erase the last drawing if fewer lines are needed now, because prompt_toolkit never releases lines."""
         drawn, size = app.renderer.last_rendered_screen, app.output.get_size()
         if drawn is not None and not app.is_done:
             needed = app.layout.container.preferred_height(size.columns, size.rows).preferred
@@ -199,11 +199,11 @@ class LineEditor:
         return Layout(HSplit(rows), prompt)
 
     def _status(self) -> AnyFormattedText:
-        """Status and keys on one line, the keys first to go if it is narrow."""
+        """The line below the prompt: status and keys; on a narrow terminal without the keys."""
         if self._desk is None:
             return ""
         width, status, keys = self._app.output.get_size().columns, self._desk.status, hints(self._desk.state)
-        if self._desk.state != "idle":  # Then the keys are the news.
+        if self._desk.state != "idle":  # The keys are more important then.
             status, keys = keys, status
         gap = width - cells(status) - cells(keys) - 1
         return f"{status}{' ' * gap}{keys}" if gap >= 2 else shortened(status, width - 1)
@@ -218,7 +218,7 @@ class LineEditor:
         def _enter(event: KeyPressEvent) -> None:
             state = self._buffer.complete_state
             if state is not None and state.current_completion is not None:
-                self._buffer.complete_state = None  # Takes what was chosen from the menu.
+                self._buffer.complete_state = None  # Keeps the chosen completion.
             else:
                 self._pressed("enter")
 
@@ -252,7 +252,7 @@ class LineEditor:
         return keys
 
     def _complete(self) -> None:
-        """Choose the next completion. What is known is known at once: keys that follow must not overtake this one."""
+        """Choose the next completion. Known completions are shown at once, so that later keys come after them."""
         state = self._buffer.complete_state
         if state is None or not state.completions:
             found = self._completer.now(self._buffer.document)
@@ -261,7 +261,7 @@ class LineEditor:
                 return
             state = self._buffer.complete_state = CompletionState(self._buffer.document, found)
         if len(state.completions) == 1:
-            self._buffer.apply_completion(state.completions[0])  # There is nothing to choose, so Enter sends.
+            self._buffer.apply_completion(state.completions[0])  # No choice is open, so Enter sends.
         else:
             self._buffer.complete_next()
 
@@ -282,19 +282,19 @@ class LineEditor:
 
 
 class _Completer(Completer):
-    """Completes with what the chat knows. Looking for files waits, so it cannot be done without waiting."""
+    """Completions of the chat. Listing files waits, so only the asynchronous method gives completions."""
 
     def __init__(self, editor: LineEditor) -> None:
         self._editor = editor
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Nothing."""
+        """No completions: see ``get_completions_async``."""
         return ()
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """What can complete the text before the cursor."""
+        """The completions of the text before the cursor."""
         for one in await self._editor.desk.complete(document.text_before_cursor):
             yield _completion(one)
 
@@ -315,11 +315,11 @@ class _History(History):
         self._lines = lines
 
     def load_history_strings(self) -> Iterable[str]:
-        """The newest first."""
+        """The entries, newest first."""
         return reversed(self._lines.load())
 
     def store_string(self, string: str) -> None:
-        """Keep a text."""
+        """Add an entry."""
         self._lines.add(_valid(string))
 
 
@@ -333,7 +333,7 @@ def _valid(text: str) -> str:
 
 
 def _output() -> Output:
-    """The terminal. It is not asked where its cursor is: an answer that came late would look like typed text."""
+    """The terminal, without requests for the cursor position: a late response would look like typed text."""
 
     def size() -> Size:
         try:

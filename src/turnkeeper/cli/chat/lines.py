@@ -1,4 +1,4 @@
-"""What a typed line is: a prompt, a shell command, or a slash command. Pure functions."""
+"""Kinds of typed lines: a prompt, a shell command, or a slash command. Pure functions."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ class PromptLine:
 
 @dataclass(frozen=True)
 class ShellLine:
-    """A command of the user, which no model is asked about."""
+    """A shell command of the user, which runs without a request to a model."""
 
     command: str
 
 
 @dataclass(frozen=True)
 class SlashLine:
-    """A known slash command with what stands after it."""
+    """A known slash command with its argument."""
 
     name: str
     argument: str
@@ -35,16 +35,16 @@ class SlashLine:
 
 @dataclass(frozen=True)
 class UnknownSlash:
-    """A slash command that does not exist. It is not sent: a model would be paid for a typing error."""
+    """An unknown slash command. It is not sent, because a request for a typing error would cost money."""
 
     name: str
     nearest: tuple[str, ...]
     is_left_out: bool = False
-    """Whether it is a command of a project that is not trusted."""
+    """Whether the command belongs to an untrusted project."""
 
     @property
     def message(self) -> str:
-        """What is wrong, and what to do."""
+        """The error message, with advice."""
         as_it_is = "To send the line as it is, begin it with a space."
         if self.is_left_out:
             return f"There is no /{self.name} until `turnkeeper trust` trusts this project. {as_it_is}"
@@ -56,9 +56,9 @@ Line: TypeAlias = PromptLine | ShellLine | SlashLine | UnknownSlash
 
 
 def parse(text: str, known: Collection[str], left_out: Collection[str] = ()) -> Line | None:
-    """What a typed text is; None if there is nothing in it. A text that begins with a space is always a prompt.
+    """Parse a typed text; None for a blank one. A text that begins with a space is always a prompt.
 
-    ``left_out`` are commands that are not trusted.
+    ``left_out`` are the commands of an untrusted project.
     """
     if not text.strip():
         return None
@@ -75,7 +75,7 @@ def parse(text: str, known: Collection[str], left_out: Collection[str] = ()) -> 
 
 
 def nearest(name: str, known: Collection[str]) -> tuple[str, ...]:
-    """The known names that a name was probably meant to be: those that it begins, then those that look like it."""
+    """The nearest known names: those that begin with the name, then those that are similar to it."""
     lower = {one.lower(): one for one in sorted(known)}
     begun = [one for one in lower if name and one.startswith(name.lower())]
     alike = get_close_matches(name.lower(), lower, n=NEAREST, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""How a chat uses its terminal: the whole screen, a line editor at the bottom, or plain lines. A decision."""
+"""Modes of a terminal: the full screen, a line editor at the bottom, or plain lines. A pure decision."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
@@ -8,10 +8,10 @@ from turnkeeper.core import flags
 Mode: TypeAlias = Literal["screen", "editor", "lines"]
 
 SIMPLE: Final = ("", "dumb", "unknown")
-"""What TERM says of a terminal that cannot move its cursor."""
+"""Values of TERM for terminals that cannot move the cursor."""
 COLUMNS_MIN: Final = 40
 ROWS_MIN: Final = 10
-"""On a smaller terminal a full screen is no help."""
+"""Minimum number of rows for the full screen."""
 
 
 def mode(environ: Mapping[str, str], columns: int, rows: int, *, is_plain: bool, has_textual: bool) -> Mode:

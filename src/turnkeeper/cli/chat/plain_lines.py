@@ -17,7 +17,7 @@ MARK = "> "
 
 
 class PlainLines:
-    """Reads a line whenever the chat is idle. What is typed meanwhile is read then; there is no steering."""
+    """Reads a line whenever the chat is idle. Lines typed during a turn are read after it; there is no steering."""
 
     def __init__(self, history: TypedLines) -> None:
         self._history = history
@@ -29,11 +29,11 @@ class PlainLines:
         return Plain(thinking=thinking)
 
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """Nothing is read while a turn or a command runs."""
+        """A context without effect: no line is read while a turn or a command runs."""
         return nullcontext()
 
     def asking(self) -> AbstractAsyncContextManager[None]:
-        """Nothing is read while a turn runs."""
+        """A context without effect: no line is read while a turn runs."""
         return nullcontext()
 
     async def confirms(self, lines: Sequence[str], question: str) -> bool:
@@ -59,14 +59,14 @@ class PlainLines:
                 self._ready.set()
 
     def ready(self) -> None:
-        """Read the next line, if the chat is idle; or say that one is still read."""
+        """Read the next line if the chat is idle; if a line is being read, print the prompt mark again."""
         if self._reading is not None:
             print(MARK, end="", flush=True)
         else:
             self._ready.set()
 
     def put_back(self, text: str) -> None:
-        """Nothing: the line still stands on the screen."""
+        """Nothing: the line is still on the screen."""
 
     def close(self) -> None:
         """End ``run``, also while it reads."""

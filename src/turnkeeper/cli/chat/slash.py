@@ -59,7 +59,7 @@ async def show_help(chat: Chat, argument: str) -> None:
 
 
 def explained(screen: Screen, rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Names with what each is about: beside it, or below it on a narrow screen."""
+    """Lines with names and their descriptions: beside the name, or below it on a narrow screen."""
     width = max(cells(name) for name, _ in rows)
     room = screen.width - width - 3 if screen.width is not None else None
     if room is not None and room < ABOUT_LEAST:

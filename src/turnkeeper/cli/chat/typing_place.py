@@ -1,4 +1,4 @@
-"""Where a user types: a line editor, or the plain lines of a terminal that cannot move its cursor."""
+"""Interfaces between a chat and the place where a user types: full screen, line editor or plain lines."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -10,31 +10,31 @@ from turnkeeper.cli.feed import Display
 
 
 class Desk(Protocol):
-    """What the place where a user types is told and asks."""
+    """Interface of the chat for a typing place: its state and completions, and the keys that it receives."""
 
     @property
     def state(self) -> State:
-        """What the chat is doing."""
+        """The state of the chat."""
 
     @property
     def status(self) -> str:
-        """What stands below the prompt: agent, model, session and cost."""
+        """The status line below the prompt: agent, model, session and cost."""
 
     def heard(self, meaning: Meaning, text: str) -> None:
-        """A key was pressed that means something."""
+        """Receive the meaning of a pressed key, and the typed text."""
 
     async def complete(self, before: str) -> list[Candidate]:
-        """What can complete the text before the cursor."""
+        """The completions of the text before the cursor."""
 
     def complete_now(self, before: str) -> list[Candidate]:
         """The completions that are known without waiting."""
 
 
 class TypingPlace(Protocol):
-    """Reads what a user types while the chat does other things."""
+    """Reads typed text while the chat does other work."""
 
     def display(self, *, thinking: bool) -> Display:
-        """The display whose output does not disturb what is being typed."""
+        """The display whose output does not disturb the text that is being typed."""
 
     def alone(self) -> AbstractAsyncContextManager[None]:
         """The terminal, for the exclusive use of a command."""
@@ -43,16 +43,16 @@ class TypingPlace(Protocol):
         """The terminal, for a question to the user, who may be typing something else."""
 
     async def confirms(self, lines: Sequence[str], question: str) -> bool:
-        """Show lines and ask about them. Called inside of ``alone``."""
+        """Show lines and a question; whether the user agrees. Called inside of ``alone``."""
 
     async def run(self, desk: Desk) -> None:
         """Read until ``close`` is called."""
 
     def ready(self) -> None:
-        """The chat has done what it was told, or begins or ends a turn."""
+        """Called when the chat has handled a key, and when a turn ends."""
 
     def put_back(self, text: str) -> None:
-        """Let the user edit a text again that was refused, unless another one is being typed."""
+        """Put a refused text back into the prompt, unless another text is being typed."""
 
     def close(self) -> None:
         """End ``run``."""

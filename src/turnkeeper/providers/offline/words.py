@@ -29,9 +29,9 @@ class Task(Value):
     tool: str
     arguments: Mapping[str, Json]
     saying: str
-    """What is said while it is done, as ``Reading `a.py` ``."""
+    """The text that announces the task, as ``Reading `a.py` ``."""
     is_asked: bool = True
-    """Whether the user asked for it; what is done only because a tool needs it is not told."""
+    """Whether the user asked for the task. A task that only another tool needs is not reported."""
 
 
 Step = tuple[Task, ...]
@@ -61,7 +61,7 @@ def understood(text: str) -> Understanding:
 
 
 def _unread(step: Step, before: list[Step]) -> Step:
-    """Reading the files that a step edits and that no step before it has read or written: a tool edits no others."""
+    """Tasks that read the files of a step's edits, unless an earlier step uses them: a tool edits only known files."""
     known = {task.arguments.get("filePath") for one in before for task in one}
     paths = [task.arguments["filePath"] for task in step if task.tool == "edit"]
     return tuple(

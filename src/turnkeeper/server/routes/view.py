@@ -148,7 +148,7 @@ def _waiting(prompt: Admitted) -> WaitingPrompt:
 async def _asks(
     call: HttpRequest[MomentQuery, None],
 ) -> tuple[tuple[PermissionRequest, ...], tuple[QuestionRequest, ...]]:
-    """What waits for the user in a session and in all its Child Sessions."""
+    """The open requests to the user in a session and in all its Child Sessions."""
     below = await call.turnkeeper.children(call.session_id, recursive=True)
     family = {call.session_id, *(one.id for one in below)}
     permissions = [public(one) for one in await call.turnkeeper.permissions() if one.session_id in family]

@@ -1,4 +1,4 @@
-"""The live view of a link: frames with what has changed, until the link is withdrawn or its time is over."""
+"""The live view of a link: frames with changes, until the link is withdrawn or has expired."""
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +13,7 @@ from turnkeeper.sessions.share import is_expired
 from turnkeeper.store.store import Store
 
 POLL_S: Final = 0.5
-"""Seconds between two looks for changes, of this and of other processes."""
+"""Interval of polling for changes of this and other processes."""
 BEAT_S: Final = 15.0
 SESSIONS_MAX: Final = 32
 """Shared sessions that a server keeps in memory."""
@@ -22,7 +22,7 @@ BEAT: Final = b": heartbeat\n\n"
 
 
 class Shares:
-    """The shared sessions that a server has shown lately. Readers of one link share one redaction."""
+    """Cache of recently shown shared sessions. Readers of one link share one redaction."""
 
     def __init__(self, service: Service) -> None:
         self._turnkeeper = service.turnkeeper
@@ -41,7 +41,7 @@ class Shares:
 async def frames(
     store: Store, shared: SharedSession, sleep: Callable[[float], Awaitable[None]]
 ) -> AsyncIterator[bytes]:
-    """First all of a session, then what changes in it, as frames of server-sent events."""
+    """The frames of server-sent events of a link: first the whole session, then its changes."""
     view = await _view(store, shared)
     silent_s, last = 0.0, view
     if view is not None:

@@ -1,4 +1,4 @@
-"""Make links: where they lead, and those that new sessions get by themselves."""
+"""Creation of links: their address, and the automatic links of new sessions."""
 
 from pathlib import Path
 
@@ -8,16 +8,16 @@ from turnkeeper.server.request import AnyRequest
 
 
 async def shared_by_itself(call: AnyRequest, made: Session) -> Session:
-    """A new session; with its link, if the settings say that each root session is shared."""
+    """A new session, with its link if the settings share every root session."""
     try:
         settings = await call.turnkeeper.share_settings(Path(made.directory))
-    except Invalid:  # Wrong settings are told with the first prompt. They share nothing.
+    except Invalid:  # The first prompt reports invalid settings. They share nothing.
         return made
     return await shared(call, made.id) if settings.mode == "auto" and made.parent_id is None else made
 
 
 async def shared(call: AnyRequest, session_id: str) -> Session:
-    """Share a session. Its address has the secret of the link, which is told here and nowhere else."""
+    """Share a session. Only the address in this result has the secret of the link."""
     link = await call.turnkeeper.share(session_id, base=base(call))
     return (await call.turnkeeper.get(session_id)).but(share=Share(url=link.url))
 

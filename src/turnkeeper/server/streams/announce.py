@@ -23,9 +23,9 @@ _ANSWERED: Final = frozenset({"permission.replied", "question.replied", "questio
 
 
 async def announce(hub: Hub, member: Membership) -> bool:
-    """Send the requests that wait, but for those that the subscriber hears of while they are being read.
+    """Send the open requests to a subscriber, except those published while they are being read.
 
-    Returns whether the store could be asked for them.
+    Returns False if the store is not available now, so that the caller tries again.
     """
     heard: set[object] = set()
 
@@ -54,6 +54,6 @@ async def _waiting(turnkeeper: Turnkeeper) -> list[Notification]:
     asks = [ask for one in await turnkeeper.store.queries.asks() for ask in one.asks if ask.reply is None]
     found: list[Notification] = []
     for ask in asks:
-        with suppress(NotFound):  # Its session was removed meanwhile.
+        with suppress(NotFound):  # The session was removed meanwhile.
             found.append(asked(await turnkeeper.get(ask.request.session_id), ask))
     return found

@@ -23,7 +23,7 @@ HEADERS: Final = [
 ]
 
 CATCH_UP_S: Final = 1
-"""How long a first subscriber waits for a store that is slow or away."""
+"""Time limit for the first subscriber to wait for a slow or unavailable store."""
 HEARTBEAT_S: Final = 10
 HEARTBEAT_SECOND_S: Final = 15
 

@@ -1,4 +1,4 @@
-"""The full screen as the place where a user types, and the textual application behind it."""
+"""The full screen as a typing place, and its textual application."""
 
 import io
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ STYLES: Final = Path(__file__).with_name("screen.tcss")
 
 
 class SessionApp(App[None]):
-    """The application. It knows the themes and the command palette; the rest is the screen's."""
+    """The textual application: themes and command palette. The rest is in the screen."""
 
     CSS_PATH = STYLES
     TITLE = "turnkeeper"
@@ -45,7 +45,7 @@ class SessionApp(App[None]):
         self.theme = chosen if chosen in self.available_themes else DEFAULT
 
     def get_default_screen(self) -> Screen[None]:
-        """The session."""
+        """The screen of the session."""
         return SessionScreen(self.desk, self._asks, self._history)
 
     def watch_theme(self, theme: str) -> None:
@@ -54,11 +54,11 @@ class SessionApp(App[None]):
 
     @property
     def session_screen(self) -> SessionScreen:
-        """The screen of the session, also below dialogs."""
+        """The screen of the session, also while a dialog is open."""
         return next(one for one in self.screen_stack if isinstance(one, SessionScreen))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """What the command palette offers: every slash command, and the themes."""
+        """The entries of the command palette: every slash command, themes and folding."""
         here = self.session_screen
         dialogs: dict[str, Callable[[], None]] = {
             "sessions": here.action_sessions,
@@ -76,7 +76,7 @@ class SessionApp(App[None]):
 
     @property
     def failure(self) -> Exception | None:
-        """What ended the application, if it did not end by itself."""
+        """The exception that ended the application; None if it ended normally."""
         return self._exception
 
     def _handle_exception(self, error: Exception) -> None:
@@ -96,7 +96,7 @@ class SessionApp(App[None]):
 
 
 class FullScreen:
-    """Where a user types, on the whole terminal."""
+    """The typing place that uses the whole terminal."""
 
     def __init__(self, history: TypedLines, environ: Mapping[str, str], *, mouse: bool = True) -> None:
         self.transcript, self.asks = Transcript(), OpenAsks()
@@ -104,12 +104,12 @@ class FullScreen:
         self.app: SessionApp | None = None
 
     def display(self, *, thinking: bool) -> Display:
-        """The transcript, which shows itself."""
+        """The transcript, which the screen draws."""
         return self.transcript
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """What a command prints becomes a remark. It finds no terminal to ask on."""
+        """Redirect the output of a command to a remark in the transcript."""
         printed = io.StringIO()
         try:
             with redirect_stdout(printed), redirect_stderr(printed):
@@ -120,7 +120,7 @@ class FullScreen:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
-        """Nothing has to be taken off the screen: requests have a place of their own."""
+        """A context without effect: requests have a card on the screen."""
         yield
 
     async def confirms(self, lines: Sequence[str], question: str) -> bool:
@@ -139,7 +139,7 @@ class FullScreen:
         return agreed
 
     async def run(self, desk: Desk) -> None:
-        """Show the session until ``close``. What ends the application otherwise is raised."""
+        """Show the session until ``close``. An exception that ends the application is raised."""
         assert isinstance(desk, ScreenConversation), "the full screen shows whole sessions"
         app = self.app = SessionApp(desk, self.asks, self._history, self._environ)
         try:
@@ -150,7 +150,7 @@ class FullScreen:
             raise app.failure
 
     def ready(self) -> None:
-        """Nothing: the screen looks by itself."""
+        """Nothing: the screen polls the state."""
 
     def put_back(self, text: str) -> None:
         """Put a text into an empty prompt."""

@@ -23,15 +23,15 @@ from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 
 ARMED_S: Final = 0.4
-"""How long a card is shown before a key can answer it: the key was meant for something else."""
+"""Time before keys answer a new card: a key pressed earlier was not meant for it."""
 
 
 SHARE_PERCENT: Final = 60
-"""How much of the height of the terminal a card may take."""
+"""Maximum height of a card, in percent of the terminal."""
 BORDER_LINES: Final = 2
 LINES_MAX: Final = 16
 SUBTITLE_EDGES: Final = 6
-"""Columns of the border that its text leaves free."""
+"""Columns of the border that are not available for its text."""
 GAP: Final = " · "
 
 
@@ -48,7 +48,7 @@ class AskCard(Vertical, can_focus=True):
     ]
 
     def __init__(self, ask: OpenAsk, waiting: int, tool: str = "") -> None:
-        """``tool`` is the tool that asks, if it is known, and ``waiting`` how many requests wait."""
+        """``tool`` is the tool that asks, if it is known; ``waiting`` is the number of open requests."""
         # Without an id: the card of the next request is mounted while this one is being removed.
         super().__init__()
         self.ask, self._waiting, self._tool = ask, waiting, tool
@@ -58,14 +58,14 @@ class AskCard(Vertical, can_focus=True):
         self._answers: list[tuple[str, ...]] = []
 
     def compose(self) -> ComposeResult:
-        """What is asked, and a line to type in. How to answer stands in the border, where nothing hides it."""
+        """The widgets: the request, and an input line. The keys are in the border, which is always visible."""
         self._lines.update(self._asked())
         with VerticalScroll(can_focus=False):
             yield self._lines
         yield self._input
 
     def on_mount(self) -> None:
-        """Questions are typed; a permission is one key."""
+        """Show the input line only for questions, set the title and start the timer of the keys."""
         self._input.display = isinstance(self.ask.request, QuestionRequest)
         more = f" · {self._waiting - 1} more wait" if self._waiting > 1 else ""
         tool = f" · {one_line(self._tool)}" if self._tool else ""
@@ -73,14 +73,14 @@ class AskCard(Vertical, can_focus=True):
         self.set_timer(ARMED_S, self._arm)
 
     def on_resize(self) -> None:
-        """What is asked scrolls in as many lines as the terminal leaves for it."""
+        """Limit the height of the request, which scrolls, to its share of the terminal."""
         room = self.app.size.height * SHARE_PERCENT // 100 - BORDER_LINES - self._input.display
         self.query_one(VerticalScroll).styles.max_height = min(max(room, 1), LINES_MAX)
         if self.is_armed:
             self._name_keys()
 
     def _arm(self) -> None:
-        """From now on keys answer, and are named."""
+        """Let keys answer from now on, and show them."""
         self.is_armed = True
         self._name_keys()
 
@@ -88,11 +88,11 @@ class AskCard(Vertical, can_focus=True):
         ways = self._ways()
         room = self.app.size.width - SUBTITLE_EDGES
         while len(ways) > 1 and cells(GAP.join(ways)) > room:
-            ways.pop(1 if len(ways) == 3 else -1)  # The last ones matter least, but how to refuse is always told.
+            ways.pop(1 if len(ways) == 3 else -1)  # The last keys go first; the key to refuse always stays.
         self.border_subtitle = Content(GAP.join(ways))
 
     def take_focus(self) -> None:
-        """Be answered now."""
+        """Move the focus to the card or its input line."""
         if isinstance(self.ask.request, QuestionRequest):
             self._input.focus()
         else:
@@ -113,11 +113,11 @@ class AskCard(Vertical, can_focus=True):
             self._input.focus()
 
     def action_move(self, by: int) -> None:
-        """Scroll what is asked."""
+        """Scroll the request."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take what was typed."""
+        """Answer with the typed text: advice, or the answer to a question."""
         event.stop()
         request, typed = self.ask.request, event.value
         if isinstance(request, PermissionRequest):

@@ -1,4 +1,4 @@
-"""Requests to the user that wait for an answer on the full screen. Nothing else waits for them."""
+"""Open requests to the user on the full screen. The rest of the screen does not wait for their answers."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class OpenAsk:
-    """A request that is on the screen, or that will be."""
+    """An open request, which is on the screen or in the queue for it."""
 
     request: PermissionRequest | QuestionRequest
     asked_by: str = ""
@@ -25,19 +25,19 @@ class OpenAsk:
     is_answered: anyio.Event = field(default_factory=anyio.Event)
 
     def give(self, reply: Reply | QuestionReply) -> None:
-        """Answer it. The first answer holds."""
+        """Answer the request. Only the first answer counts."""
         if not self.is_answered.is_set():
             self.reply = reply
             self.is_answered.set()
 
 
 class OpenAsks:
-    """The requests that wait, oldest first."""
+    """Queue of the open requests, oldest first."""
 
     def __init__(self) -> None:
         self.waiting: list[OpenAsk] = []
         self.lock = anyio.Lock()
-        """Never held: the session goes on beside a question."""
+        """Never held: the session goes on while a question is open."""
         self.sessions: Callable[[str], Awaitable[Session]] | None = None
 
     async def ask(self, request: PermissionRequest) -> Reply:

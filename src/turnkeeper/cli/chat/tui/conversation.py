@@ -1,4 +1,4 @@
-"""The conversation on the full screen: that of the chat, with the whole history of its session on the screen."""
+"""The conversation on the full screen: like that of the chat, with the whole history of the session."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from turnkeeper.model.session import Session
 
 MESSAGES: Final = 60
-"""How many messages are read at once."""
+"""Page size for reading messages."""
 FOUND_MAX: Final = 40
 
 
 class FoundSession(NamedTuple):
-    """A session that can be chosen, with the text that was looked for."""
+    """A session in the result of a search, with the text that was found in it."""
 
     session: "Session"
     excerpt: str
 
 
 class ScreenConversation(Conversation):
-    """A conversation whose display holds everything that was said."""
+    """A conversation whose display has the whole history."""
 
     def __init__(
         self, tk: "Turnkeeper | Client", place: "TypingPlace", live: Live, directory: Path | None, shown: Transcript
@@ -50,32 +50,32 @@ class ScreenConversation(Conversation):
         self.older: str | None = None
         """The cursor of the messages before those on the screen."""
         self.offers = False
-        """Whether the user chooses a session at the beginning."""
+        """Whether the list of sessions is opened at the beginning."""
         self._on_screen: object = None
         self._reading = asyncio.Lock()
 
     @property
     def facts(self) -> Facts:
-        """What stands above the session."""
+        """The values for the header."""
         session = self.session
         agent = self.agent or (session.agent if session is not None else None) or "build"
         window = self.choices.windows.get(self.model_name, 0)
         return Facts(session, agent, self.model_name, self.cost, window, self.transcript.tokens)
 
     async def refresh(self) -> None:
-        """Look again, and show the session anew if it is another one, or if something of it was undone."""
+        """Reload, and show the history again if the session or its pending revert has changed."""
         await super().refresh()
         if self.state == "idle" and self._on_screen != self._key():
             await self._show()
 
     async def recap(self) -> None:
-        """Show the session, and go on with what of it is not finished."""
+        """Show the session, and continue its unfinished work."""
         await self._show()
         if self._group is not None:
             await self.take_up()
 
     async def take_up(self) -> None:
-        """Go on with what of the session is not finished, if the user wants it."""
+        """Continue the unfinished work of the session, if the user agrees or it continues at once."""
         if self.session is None or self.state != "idle":
             return
         found = await beginning.unfinished(self.tk, self.session)
@@ -86,15 +86,15 @@ class ScreenConversation(Conversation):
             self.note("It stays as it is until your next prompt.")
             return
         self.start(await beginning.going_on(self.tk, self.session))
-        self._on_screen = None  # The turn may have begun before: its beginning is read when it has ended.
+        self._on_screen = None  # The turn may have begun earlier: the history is read again when it has ended.
 
     def start(self, work: Callable[[], Awaitable[Outcome]], *, shows_summary: bool = False) -> None:
-        """Show the session while ``work`` runs. What is on the screen stays."""
+        """Run ``work`` and show the session meanwhile. The entries on the screen stay."""
         self._on_screen = self._key()
         super().start(work, shows_summary=shows_summary)
 
     async def load_older(self) -> bool:
-        """Read the messages before those on the screen; whether there were any."""
+        """Read the messages before those on the screen; returns whether there were any."""
         async with self._reading:
             if self.session is None or self.older is None:
                 return False
@@ -104,7 +104,7 @@ class ScreenConversation(Conversation):
             return bool(page.items)
 
     async def find(self, words: str) -> list[FoundSession]:
-        """Sessions by their titles, those of this directory first; in a store also by what was said in them."""
+        """Search sessions by title, those of this directory first; in a store also by the text of messages."""
         where = Path(self.session.directory) if self.session is not None else self.directory
         found: dict[str, FoundSession] = {}
         for directory in (where, None):
@@ -132,6 +132,6 @@ class ScreenConversation(Conversation):
         self.transcript.replace(items)
 
     def _key(self) -> object:
-        """What the screen depends on: which session, and what of it is undone."""
+        """Key of the shown history: the session and its pending revert."""
         session = self.session
         return (session.id, session.revert and session.revert.message_id) if session is not None else None

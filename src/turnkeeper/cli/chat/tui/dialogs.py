@@ -1,4 +1,4 @@
-"""Dialogs over a session: choose from a list, agree to something, read a text, press one more key."""
+"""Dialogs over a session: a list to choose from, a yes-or-no question, a text page, and a second key."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -17,11 +17,11 @@ from textual.worker import WorkType
 from turnkeeper.cli.screen import harmless, one_line
 
 NEW: Final = ""
-"""What is chosen for a new session."""
+"""The value of the choice of a new session."""
 
 
 class Choice(NamedTuple):
-    """Something to choose, with what it is about."""
+    """An entry of a list, with its description."""
 
     value: str
     title: str
@@ -29,7 +29,7 @@ class Choice(NamedTuple):
 
 
 class Picker(ModalScreen[str | None]):
-    """A list that is searched while one types. Escape chooses nothing."""
+    """A list with a search line. Escape chooses nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
@@ -49,13 +49,13 @@ class Picker(ModalScreen[str | None]):
         self._searched = ""
 
     def compose(self) -> ComposeResult:
-        """A line to type in, and the list."""
+        """The search line and the list."""
         with Vertical(classes="dialog"):
             yield Input(placeholder="type to search")
             yield OptionList()
 
     def on_mount(self) -> None:
-        """Show everything."""
+        """Set title and keys, and list all entries."""
         dialog = self.query_one(".dialog")
         new = " · Ctrl-N new session" if self._has_new else ""
         dialog.border_title, dialog.border_subtitle = self._title, f"Enter chooses · Esc leaves{new}"
@@ -67,15 +67,15 @@ class Picker(ModalScreen[str | None]):
         self._search(event.value)
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Choose what is marked."""
-        if event.value != self._searched:  # Typed faster than searched: the list is still that of fewer words.
+        """Choose the marked entry."""
+        if event.value != self._searched:  # The list is still the result of an earlier search.
             await self._show(event.value)
         place = self.query_one(OptionList).highlighted
         if place is not None and place < len(self._choices):
             self.dismiss(self._choices[place].value)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Choose what was clicked on."""
+        """Choose the clicked entry."""
         self.dismiss(self._choices[event.option_index].value)
 
     def action_leave(self) -> None:
@@ -88,13 +88,13 @@ class Picker(ModalScreen[str | None]):
             self.dismiss(NEW)
 
     def action_move(self, by: int) -> None:
-        """Mark another one."""
+        """Mark another entry."""
         listed = self.query_one(OptionList)
         if self._choices:
             listed.highlighted = min(max((listed.highlighted or 0) + by, 0), len(self._choices) - 1)
 
     def _search(self, words: str) -> None:
-        # Not a coroutine: one that is replaced before it begins is never awaited, which Python complains about.
+        # A function and no coroutine: Python warns of a coroutine that is replaced before it is awaited.
         work: WorkType[None] = partial(self._show, words)
         self.run_worker(work, exclusive=True)
 
@@ -110,7 +110,7 @@ class Picker(ModalScreen[str | None]):
 
 
 class Agreement(ModalScreen[bool]):
-    """A question about some lines. Only y agrees."""
+    """A yes-or-no question below some lines. Only y agrees."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", show=False),
@@ -129,7 +129,7 @@ class Agreement(ModalScreen[bool]):
             yield Static(Text(harmless(self._question), style="bold"))
 
     def on_mount(self) -> None:
-        """Name the keys."""
+        """Show the keys in the border."""
         self.query_one(".dialog").border_subtitle = "y yes · n no"
 
     def action_answer(self, is_yes: bool) -> None:
@@ -152,7 +152,7 @@ class Page(ModalScreen[None]):
             yield Static(Text("\n").join(Text.from_ansi(line) for line in self._lines))
 
     def on_mount(self) -> None:
-        """Name it, and the key."""
+        """Set the title and the key, and focus the text."""
         dialog = self.query_one(".dialog")
         dialog.border_title, dialog.border_subtitle = self._title, "Esc leaves"
         self.query_one(VerticalScroll).focus()
@@ -163,7 +163,7 @@ class Page(ModalScreen[None]):
 
 
 class NextKey(ModalScreen[str | None]):
-    """Waits for the second key of two."""
+    """A list of second keys, which waits for one of them."""
 
     def __init__(self, keys: Sequence[tuple[str, str]]) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class NextKey(ModalScreen[str | None]):
         yield Static(" · ".join(f"{key} {about}" for key, about in self._keys), classes="next-key")
 
     def on_key(self, event: events.Key) -> None:
-        """Take the key."""
+        """Close with the pressed key, or with None for any other key."""
         event.stop()
         self.dismiss(event.key if any(event.key == key for key, _ in self._keys) else None)
 

@@ -1,4 +1,4 @@
-"""How entries look: each as something that rich can draw, for a given width and moment."""
+"""Drawing of entries: each as a rich renderable, for a given width and time."""
 
 import time
 
@@ -41,7 +41,7 @@ def _thought(entry: Entry, screen: Screen) -> Text:
     lines = [line for line in harmless(entry.text.strip()).splitlines() if line.strip()]
     if entry.is_whole:
         return Text("\n").join(Text(f"┊ {line}", style="dim italic") for line in lines)
-    # While it comes its end is shown, and afterwards its beginning.
+    # The end is shown while the text grows, and the beginning afterwards.
     shown = "" if not lines else lines[0] if entry.is_settled else lines[-1]
     more = " …" if len(lines) > 1 else ""
     return Text(f"┊ {shortened(shown, max((screen.width or 80) - 4, 10))}{more}", style="dim italic")

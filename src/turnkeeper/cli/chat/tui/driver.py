@@ -26,7 +26,7 @@ class HangupDriver(LinuxDriver):
 
 
 class UntilHangup:
-    """Standard error. What cannot be written any more is dropped."""
+    """Standard error stream that drops output after the terminal is lost."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

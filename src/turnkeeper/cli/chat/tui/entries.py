@@ -1,6 +1,6 @@
-"""What the full screen shows of a session: entries, folded from the calls of the feed and from stored messages.
+"""Entries of the full screen, made from the calls of the feed and from stored messages.
 
-Nothing here draws. The screen asks several times a second which entries have changed.
+This module does not draw. The screen polls the changed entries several times a second.
 """
 
 from collections.abc import Iterable, Sequence, Set
@@ -31,14 +31,14 @@ from turnkeeper.model.status import Retrying
 Kind: TypeAlias = Literal["prompt", "head", "text", "thought", "call", "note", "summary"]
 
 ENTRIES_MAX: Final = 2000
-"""How many entries are kept on the screen. Older ones are read again when they are wanted."""
+"""Maximum number of entries on the screen. Older ones are read again on request."""
 FOLDED: Final[frozenset[Kind]] = frozenset({"thought", "call", "summary"})
-"""Entries that can be shown briefly or whole."""
+"""Kinds of entries that can be folded."""
 
 
 @dataclass
 class Entry:
-    """One thing on the screen. ``text`` is what is copied."""
+    """One entry of the transcript. ``text`` is the text that is copied."""
 
     id: str
     kind: Kind
@@ -48,17 +48,17 @@ class Entry:
     message_id: str = ""
     is_settled: bool = True
     is_whole: bool = False
-    """Whether all of it is shown."""
+    """Whether the whole entry is shown."""
     blocks: list[str] = field(default_factory=list)
     """The complete paragraphs of a text, which are drawn once."""
     tail: str = ""
     """The rest of a text, which may still change."""
     is_asked: bool = False
-    """Whether it is a call that waits for an answer of the user."""
+    """Whether the entry is a call that waits for an answer of the user."""
 
 
 class Transcript(Display):
-    """The entries of a session, oldest first, and what happens in it now."""
+    """The entries of a session, oldest first, and the state of its running turn."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
@@ -74,7 +74,7 @@ class Transcript(Display):
         self.waiting: Retrying | None = None
         self.notice_text = ""
         self.tokens: Tokens | None = None
-        """What the last request and its answer took."""
+        """The tokens of the last request and its answer."""
         self._growing: dict[str, PartialPart] = {}
         self._recorded: set[str] = set()
         """The prompts that were recorded."""
@@ -86,8 +86,8 @@ class Transcript(Display):
     # Calls of the feed.
 
     def began(self, message: AssistantMessage) -> None:
-        """Show agent and model when they change, and the prompt that is answered where it took effect."""
-        self._took_effect(message.parent_id)  # After a server was restarted nothing else may tell.
+        """Show a changed agent or model, and move the answered prompt to its place in the history."""
+        self._took_effect(message.parent_id)  # After a restart of the server there may be no other notification.
         self._head(message)
         self.turn, self.waiting = message, None
 
@@ -115,25 +115,25 @@ class Transcript(Display):
         self._remove(part_id)
 
     def waits(self, status: Retrying) -> None:
-        """Show until when the next attempt waits."""
+        """Show the waiting time until the next attempt."""
         self.waiting = status
 
     def ended(self, message: AssistantMessage) -> None:
-        """Nothing runs any more."""
+        """Clear the running turn, and record its tokens."""
         self.turn = self.waiting = None
         self.tokens = message.tokens
 
     def prompted(self, text: str, about: str = "", *, message_id: str = "") -> None:
-        """Show a prompt, with what becomes of it."""
+        """Show a prompt, with the note whether it steers or is queued."""
         if not message_id:
             self._add("prompt", harmless(text), about)
             return
-        is_promoted = message_id in self._in_history  # It may be before we know that it was admitted.
+        is_promoted = message_id in self._in_history  # The notification may arrive before the receipt.
         id = message_id if is_promoted else _waiting(message_id)
         self._put(Entry(id, "prompt", harmless(text), "" if is_promoted else about, message_id=message_id))
 
     def recorded(self, message_id: str) -> None:
-        """Show a prompt that waited where it took effect."""
+        """Move a waiting prompt to its place in the history when it is recorded a second time."""
         if message_id in self._recorded:
             self._took_effect(message_id)
         self._recorded.add(message_id)
@@ -143,7 +143,7 @@ class Transcript(Display):
         self._add("note", text)
 
     def notice(self, text: str) -> None:
-        """Show what is happening now, above the prompt."""
+        """Show a notice above the prompt."""
         self.notice_text = text
 
     def mark_asked(self, call_ids: Set[str]) -> None:
@@ -154,13 +154,13 @@ class Transcript(Display):
                 self.changed.add(one.id)
 
     def tool_of(self, call_id: str) -> str:
-        """The tool of a call; nothing if the call is not on the screen."""
+        """The tool of a call; empty if the call is not on the screen."""
         return next((one.part.tool for one in self.entries.values() if one.part and one.part.call_id == call_id), "")
 
     # Stored messages.
 
     def replace(self, messages: Iterable[MessageWithParts]) -> None:
-        """Show these messages and nothing else."""
+        """Replace all entries by those of these messages."""
         self.entries, self.changed, self.removed, self.added_before = {}, set(), set(), []
         self._growing, self._header, self.tokens = {}, "", None
         self.is_replaced = True
@@ -169,7 +169,7 @@ class Transcript(Display):
         self.changed.clear()
 
     def add_before(self, messages: Sequence[MessageWithParts]) -> None:
-        """Show older messages before the others."""
+        """Add the entries of older messages at the beginning."""
         older = Transcript()
         older.replace(messages)
         new = {id: entry for id, entry in older.entries.items() if id not in self.entries}
@@ -177,7 +177,7 @@ class Transcript(Display):
         self.added_before = [*new, *self.added_before]
 
     def shorten(self) -> bool:
-        """Forget the oldest entries if there are too many; whether there were."""
+        """Remove the oldest entries above the maximum; returns whether there were any."""
         excess = len(self.entries) - ENTRIES_MAX
         if excess <= 0:
             return False
@@ -304,5 +304,5 @@ class Transcript(Display):
 
 
 def _waiting(message_id: str) -> str:
-    """The id of the entry of a prompt that waits: another one than that of the prompt in the history."""
+    """The id of the entry of a waiting prompt, which differs from that of the prompt in the history."""
     return f"{message_id}-waiting"

@@ -1,4 +1,4 @@
-"""What the full screen remembers of its user: the theme, in a file of the data directory."""
+"""Preferences of the full screen: the theme, in a file of the data directory."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ FILE: Final = "screen-theme"
 
 
 class Preferences:
-    """The theme. Where there is no data directory nothing is remembered."""
+    """The stored theme. Without a data directory nothing is stored."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         try:
@@ -20,18 +20,18 @@ class Preferences:
 
     @property
     def theme(self) -> str | None:
-        """The name of the theme that was chosen last."""
+        """The name of the last chosen theme."""
         try:
             return self._path.read_text("utf-8", "replace").strip() or None if self._path is not None else None
         except OSError:
             return None
 
     def choose(self, theme: str) -> None:
-        """Remember a theme."""
+        """Store the name of a theme."""
         if self._path is None or theme == self.theme:
             return
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             files.write_whole(self._path, f"{theme}\n".encode())
         except OSError:
-            return  # It holds until the screen is left.
+            return  # The theme is then used for this screen only.

@@ -1,4 +1,4 @@
-"""The box in which prompts are typed: several lines, what was typed before, and a menu of completions."""
+"""Prompt box: a text widget of several lines with history, and a menu of completions."""
 
 from collections.abc import Callable
 from typing import ClassVar, Final
@@ -21,16 +21,16 @@ KEYS: Final[dict[str, Key]] = {"enter": "enter", "ctrl+o": "ctrl-o", "ctrl+c": "
 
 
 class CompletionMenu(OptionList, can_focus=False):
-    """What can complete the text before the cursor. The box moves in it."""
+    """Menu of the completions of the text before the cursor. The keys of the prompt box move in it."""
 
     def __init__(self) -> None:
         super().__init__(id="menu")
         self.candidates: list[Candidate] = []
         self.is_entered = False
-        """Whether the user has moved in it, so that Enter takes what is marked."""
+        """Whether the user has moved in the menu, so that Enter takes the marked completion."""
 
     def offer(self, candidates: list[Candidate]) -> None:
-        """Show these."""
+        """Show these completions; hide the menu if there are none."""
         self.candidates, self.is_entered = candidates, False
         self.clear_options()
         width = max((len(one.text) for one in candidates), default=0)
@@ -41,35 +41,35 @@ class CompletionMenu(OptionList, can_focus=False):
         self.highlighted = 0 if candidates else None
 
     def move(self, by: int) -> None:
-        """Mark the next or the previous one."""
+        """Mark the next or the previous completion."""
         self.is_entered = True
         self.highlighted = ((self.highlighted or 0) + by) % max(len(self.candidates), 1)
 
     def taken(self) -> Candidate | None:
-        """The marked one."""
+        """The marked completion; None if the menu is hidden."""
         return self.candidates[self.highlighted] if self.display and self.highlighted is not None else None
 
 
 class PromptBox(TextArea):
-    """Several lines of text. Keys that mean something are told to the screen."""
+    """Text widget of several lines. Keys with a meaning in the chat are passed to the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
     class LeftByTab(Message):
-        """The user goes to the transcript."""
+        """Tab was pressed while no menu was open: the focus leaves the box."""
 
     class Escaped(Message):
         """Escape was pressed, and no menu was open."""
 
     class Wanted(Message):
-        """The text changed, so that other things can complete it."""
+        """The text changed, so that the completions must be updated."""
 
         def __init__(self, before: str) -> None:
             super().__init__()
             self.before = before
 
     def __init__(self, history: TypedLines, menu: CompletionMenu, pressed: Callable[[Key, str], None]) -> None:
-        """``pressed`` takes a key that means something by what the chat does. It is called before the next key."""
+        """``pressed`` receives each key with a meaning in the chat, before the next key is handled."""
         super().__init__(id="box", show_line_numbers=False, soft_wrap=True, compact=True, placeholder=PLACEHOLDER)
         self._lines, self._menu, self._pressed = history, menu, pressed
         self._typed = history.load()
@@ -77,7 +77,7 @@ class PromptBox(TextArea):
         self._draft = ""
 
     def sent(self, text: str) -> None:
-        """Empty the box and keep the text for the arrow keys."""
+        """Empty the box and add the text to the history."""
         self._lines.add(text)
         if text.strip() and text[0] != " ":
             self._typed.append(text)
@@ -86,11 +86,11 @@ class PromptBox(TextArea):
 
     @property
     def typed(self) -> list[str]:
-        """What was typed before, newest first, each text once."""
+        """The history, newest first, each text once."""
         return list(dict.fromkeys(reversed(self._typed)))
 
     def put(self, text: str) -> None:
-        """Hold this text, to be sent or changed."""
+        """Replace the text of the box, and focus it."""
         self.text = text
         self.move_cursor(self.document.end)
         self.focus()
@@ -128,7 +128,7 @@ class PromptBox(TextArea):
         return True
 
     async def _edited(self, key: str) -> bool:
-        """Carry out a binding of the box now; whether there is one."""
+        """Run the key binding of the box at once; returns whether there is one."""
         # textual would send the key up to the application, and insert the letters that follow it meanwhile.
         bound = self.screen.active_bindings.get(key)
         if bound is None or bound.node is not self or not bound.enabled:
@@ -144,7 +144,7 @@ class PromptBox(TextArea):
         self._menu.offer([])
 
     def _recalled(self, by: int) -> bool:
-        """Show what was typed before; whether the cursor was at the edge of the text."""
+        """Show an entry of the history; False if the cursor is not at the edge of the text."""
         row = self.cursor_location[0]
         if (by < 0 and row > 0) or (by > 0 and row < self.text.count("\n")):
             return False
@@ -159,5 +159,5 @@ class PromptBox(TextArea):
         return True
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Ask for completions."""
+        """Request completions."""
         self.post_message(self.Wanted(self.before_cursor))

@@ -30,7 +30,7 @@ from turnkeeper.cli.screen import Screen, one_line
 
 FRAMES_PER_S: Final = 15
 TWICE_S: Final = 2.0
-"""How soon a second Escape stops the turn."""
+"""Maximum time between two Escapes that stop the turn."""
 LEADER: Final = (
     ("l", "sessions"),
     ("n", "new"),
@@ -44,7 +44,7 @@ LEADER: Final = (
     ("y", "copy the answer"),
     ("t", "theme"),
 )
-"""The letters after Ctrl-X, with what they do."""
+"""Key bindings after Ctrl-X: letters with their actions."""
 NO_BREAK: Final = "\u00a0"
 MORE_KEYS: Final = (
     ("Ctrl-J", "begins a new line, too"),
@@ -57,13 +57,13 @@ MORE_KEYS: Final = (
     ("y, a, n, e", "on a request: once, always, refuse, advice"),
     ("F2, F3, F4", "sessions, models, agents"),
     ("Ctrl-P", "every command, and the themes"),
-    # A letter stays in one line with what it does.
+    # A letter stays in one line with its action.
     ("Ctrl-X", f"then {', '.join(f'{key} {about}'.replace(' ', NO_BREAK) for key, about in LEADER)}"),
 )
 
 
 class SessionScreen(TextualScreen[None]):
-    """One session on the whole terminal."""
+    """The screen of one session, on the whole terminal."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "keys", "keys", priority=True),
@@ -97,7 +97,7 @@ class SessionScreen(TextualScreen[None]):
         self._lines: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Everything, from the top to the bottom."""
+        """The widgets, from top to bottom."""
         yield self._head
         yield self.view
         yield self._pill
@@ -108,7 +108,7 @@ class SessionScreen(TextualScreen[None]):
         yield self._foot
 
     def on_mount(self) -> None:
-        """Draw what has changed, several times a second."""
+        """Start the timer that draws changes, and open the list of sessions or continue unfinished work."""
         self._menu.offer([])
         self.box.focus()
         self.desk.transcript.is_replaced = True
@@ -122,7 +122,7 @@ class SessionScreen(TextualScreen[None]):
     # Drawing.
 
     def sync(self) -> None:
-        """Draw what has changed."""
+        """Draw the changes since the last call."""
         second = int(time.monotonic())
         is_tick, self._ticked = second != self._ticked, second
         self.view.sync(is_tick=is_tick)
@@ -158,14 +158,14 @@ class SessionScreen(TextualScreen[None]):
         self._foot.update(footer(self.desk.state, happens, seconds, width, in_transcript=in_transcript))
         if self._pill.display == self.view.is_following:
             self._pill.display = not self.view.is_following
-            # Textual forgets where it was if the transcript scrolls at the same time, and would leave it on the screen.
+            # Textual loses the old position if the transcript scrolls at the same time, and would leave the pill there.
             self.call_after_refresh(self.refresh)
         self._pill.update(f"{unseen} new below · Ctrl-End" if unseen else "Ctrl-End follows")
         self._notice.display = bool(notice)
         self._notice.update(notice)
 
     def on_resize(self, event: Resize) -> None:
-        """Lines that are cut to a width are cut anew."""
+        """Draw all entries again, because lines are cut to the width."""
         self.view.redraw()
 
     def _notice_text(self) -> str:
@@ -197,8 +197,8 @@ class SessionScreen(TextualScreen[None]):
             return
         if self._card is not None:
             if self._card.has_focus_within:
-                self.set_focus(self.box)  # Before it goes, or an entry of the transcript would get the focus.
-            self._card.disabled = True  # It goes later, and may not get the focus any more.
+                self.set_focus(self.box)  # Before the removal, or an entry of the transcript would get the focus.
+            self._card.disabled = True  # The removal is asynchronous, and the card may not get the focus any more.
             self._card.remove()
             self._card = None
         if first is not None:
@@ -212,12 +212,12 @@ class SessionScreen(TextualScreen[None]):
     # Keys.
 
     def before_key(self, event: Key) -> None:
-        """Let a letter that means nothing in the transcript be typed."""
+        """Move the focus to the prompt for a letter without a key binding in the transcript."""
         if event.is_printable and self.view.has_focus_within and event.key not in self.active_bindings:
             self.set_focus(self.box)
 
     def pressed(self, key: PromptKey, text: str) -> None:
-        """A key that means something by what the chat is doing."""
+        """Handle a key of the prompt by its meaning in the current state of the chat."""
         match means := meaning(key, self.desk.state, has_text=bool(text.strip())):
             case "nothing":
                 return
@@ -233,11 +233,11 @@ class SessionScreen(TextualScreen[None]):
                 self.desk.heard(means, "")
 
     def on_prompt_box_left_by_tab(self, event: PromptBox.LeftByTab) -> None:
-        """Go on to the request, or to the transcript."""
+        """Move the focus to the request or the transcript."""
         self.action_turn()
 
     def on_prompt_box_escaped(self, event: PromptBox.Escaped) -> None:
-        """The second Escape stops the turn."""
+        """Stop the turn at the second Escape."""
         if self.desk.state != "running":
             return
         now = time.monotonic()
@@ -248,12 +248,12 @@ class SessionScreen(TextualScreen[None]):
             self._escaped_at = now
 
     def on_prompt_box_wanted(self, event: PromptBox.Wanted) -> None:
-        """Complete what is typed."""
+        """Update the completions of the typed text."""
         self._work(partial(self._complete, event.before), "complete")
 
     def _work(self, work: WorkType[None], group: str) -> None:
-        """Do something instead of what of its group goes on."""
-        # Not a coroutine: one that is replaced before it begins is never awaited, which Python complains about.
+        """Start work in the background; it replaces the running work of its group."""
+        # A function and no coroutine: Python warns of a coroutine that is replaced before it is awaited.
         self.run_worker(work, exclusive=True, group=group)
 
     async def _complete(self, before: str) -> None:
@@ -262,7 +262,7 @@ class SessionScreen(TextualScreen[None]):
             self._menu.offer(found)
 
     def action_pressed(self, key: str) -> None:
-        """A key of the prompt, pressed elsewhere."""
+        """Handle Ctrl-C or Ctrl-D while the focus is not in the prompt."""
         self.box.focus()
         if key == "ctrl+c":
             self.pressed("ctrl-c", self.box.text)
@@ -270,7 +270,7 @@ class SessionScreen(TextualScreen[None]):
             self.pressed("ctrl-d", "")
 
     def action_turn(self) -> None:
-        """Go from the prompt to a request, to the transcript, and back."""
+        """Move the focus from the prompt to a request, to the transcript, and back."""
         if self.box.has_focus and self._card is not None:
             self._card.take_focus()
         elif self.box.has_focus or (self._card is not None and self._card.has_focus_within):
@@ -279,7 +279,7 @@ class SessionScreen(TextualScreen[None]):
             self.action_box()
 
     def action_box(self) -> None:
-        """Go to the prompt."""
+        """Move the focus to the prompt."""
         self.box.focus()
 
     def action_page(self, direction: int) -> None:
@@ -304,13 +304,13 @@ class SessionScreen(TextualScreen[None]):
                 self.app.copy_to_clipboard(event.entry.text)
                 self.app.notify("copied")
             case "fork" if event.entry.message_id:
-                self.action_box()  # What is typed next is a prompt of the fork.
+                self.action_box()  # The next typed text is a prompt of the fork.
                 self.command(f"/fork {event.entry.message_id}")
 
     # Dialogs.
 
     def command(self, line: str) -> None:
-        """Carry out a slash command, as if it was typed."""
+        """Run a slash command, as if it was typed."""
         self.view.action_follow()
         self.desk.heard("send", line)
 
@@ -335,11 +335,11 @@ class SessionScreen(TextualScreen[None]):
         self._pick("agents", self.desk.choices.agents, lambda name: self.command(f"/agent {name}"))
 
     def action_typed(self) -> None:
-        """Choose from what was typed before."""
+        """Choose from the history of typed texts."""
         self._pick("typed before", dict.fromkeys(self.box.typed, ""), self.box.put)
 
     def action_leader(self) -> None:
-        """Take one more key."""
+        """Wait for the second key after Ctrl-X."""
         self.app.push_screen(NextKey(LEADER), self._led)
 
     def _led(self, key: str | None) -> None:

@@ -12,16 +12,16 @@ from turnkeeper.model.session import Session, Tokens
 GAP = " · "
 BAR = 8
 LEAST_TITLE = 8
-"""How many columns the title gets, before numbers are left out for it."""
+"""Minimum width of the title; numbers are left out to make room for it."""
 LEAST = 24
-"""How many columns what happens now gets, before keys are left out for it."""
+"""Minimum width of the current activity; keys are left out to make room for it."""
 TRANSCRIPT_KEYS = "j k move · o unfold · c copy · f fork · Esc prompt"
 FULL_PERCENT = 80
-"""From here on the meter of the window warns."""
+"""Percentage of the window from which its meter warns."""
 
 
 class Facts(NamedTuple):
-    """What is known of the session."""
+    """The values that the header shows."""
 
     session: Session | None
     agent: str
@@ -33,20 +33,20 @@ class Facts(NamedTuple):
 
 
 def header(facts: Facts, width: int) -> Text:
-    """Title, agent and model at the left; window, cost and changed lines at the right; as much as fits."""
+    """The header: title, agent and model at the left; window, cost and changed lines at the right; as much as fits."""
     ended = _numbers(facts, width - LEAST_TITLE - 2)
     session = facts.session
     title = "new session" if session is None or is_default(session.title) else one_line(session.title)
     left = [title, facts.agent, facts.model]
     while len(left) > 1 and sum(map(cells, left)) + len(GAP) * (len(left) - 1) + 2 + ended.cell_len > width:
-        left.pop(1 if len(left) == 3 else -1)  # The agent goes first, then the model.
+        left.pop(1 if len(left) == 3 else -1)  # The agent is left out first, then the model.
     room = max(width - ended.cell_len - 2, LEAST_TITLE)
     begun = Text(shortened(GAP.join(filter(None, left)), room), style="bold")
     return Text.assemble(begun, " " * max(width - begun.cell_len - ended.cell_len, 2), ended)
 
 
 def window_percent(tokens: Tokens | None, window: int) -> int | None:
-    """How full the context window is after the last answer; None if that is not known."""
+    """Percentage of the context window in use after the last answer; None if it is not known."""
     if tokens is None or not window:
         return None
     used = tokens.input + tokens.cache.read + tokens.cache.write + tokens.output
@@ -54,7 +54,7 @@ def window_percent(tokens: Tokens | None, window: int) -> int | None:
 
 
 def _numbers(facts: Facts, room: int) -> Text:
-    """Window, cost and changed lines. The bar goes first, then the changed lines, then the window."""
+    """Window, cost and changed lines. The bar is left out first, then the changed lines, then the window."""
     window, cost, changes = _window(facts, BAR), _cost(facts), _changes(facts)
     brief = _window(facts, 0)
     for parts in ((window, cost, changes), (brief, cost, changes), (brief, cost)):
@@ -87,7 +87,7 @@ def _changes(facts: Facts) -> Text | None:
 
 
 def footer(state: State, doing: str, seconds: float, width: int, *, in_transcript: bool = False) -> Text:
-    """What happens now at the left, the keys at the right: those of the prompt, or those of the transcript."""
+    """The footer: current activity at the left; keys of the prompt or of the transcript at the right."""
     words = f"{state} {seconds:.0f} s  {doing}" if state != "idle" else doing
     known = TRANSCRIPT_KEYS if in_transcript else hints(state)
     for keys in (f"{known} · Ctrl-P commands · F1 keys", f"{known} · F1 keys", known, "F1 keys", ""):

@@ -1,6 +1,6 @@
 """The themes of the full screen: the terminal's own colours, and a light and a dark one of ours.
 
-Their contrasts are at least 4.5 for text on every ground it stands on.
+The contrast of text is at least 4.5 on each of its backgrounds.
 """
 
 from typing import Final

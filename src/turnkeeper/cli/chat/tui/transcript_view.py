@@ -21,7 +21,7 @@ MARGIN: Final = 4
 
 
 class Row(Vertical, can_focus=True):
-    """An entry. A text has a widget for each of its blocks, the others have one."""
+    """Widget of an entry. A text has a widget for each of its blocks, other entries have one."""
 
     def __init__(self, entry: Entry) -> None:
         super().__init__(classes=entry.kind)
@@ -29,22 +29,22 @@ class Row(Vertical, can_focus=True):
         self._last = Static(classes="last")
         self._blocks = 0
         self._is_complete = False
-        """Whether what was composed is on the screen, so that blocks can be added before the last one."""
+        """Whether the row is mounted, so that blocks can be added before the last widget."""
 
     def compose(self) -> ComposeResult:
-        """What does not change any more, and the rest."""
+        """The complete blocks of the entry, and its last widget, which may change."""
         if self.entry.kind == "text":
             self._blocks = len(self.entry.blocks)
             yield from (Static(Prose(block), classes="block") for block in self.entry.blocks)
         yield self._last
 
     def on_mount(self) -> None:
-        """Add the blocks that came since the row was composed."""
+        """Add the blocks that were completed since the row was composed."""
         self._is_complete = True
         self._add_blocks()
 
     def draw(self, screen: Screen) -> None:
-        """Draw what has changed."""
+        """Draw the changes of the entry."""
         entry = self.entry
         if entry.kind != "text":
             self._last.update(drawn(entry, screen))
@@ -65,7 +65,7 @@ class TranscriptView(VerticalScroll):
     """The rows of a transcript."""
 
     class OlderWanted(Message):
-        """The user is at the beginning and wants to see what was before."""
+        """The user has scrolled to the beginning: older messages are wanted."""
 
     class Chosen(Message):
         """A key was pressed for an entry."""
@@ -91,12 +91,12 @@ class TranscriptView(VerticalScroll):
         self._rows: dict[str, Row] = {}
         self.is_following = True
         self.unseen = 0
-        """How many entries came since the user moved up."""
+        """Number of entries that were added since the user scrolled up."""
 
     # Drawing.
 
     def sync(self, *, is_tick: bool) -> None:
-        """Draw what has changed since the last time; on a tick also what depends on the time."""
+        """Draw the entries that changed since the last call; on a tick also running calls, which show a time."""
         shown = self._transcript
         if self.is_following:
             shown.shorten()
@@ -117,7 +117,7 @@ class TranscriptView(VerticalScroll):
             self._draw([one for id, one in shown.entries.items() if id in changed])
 
     def redraw(self) -> None:
-        """Draw everything again, for another width."""
+        """Mark all entries but texts to be drawn again, for another width."""
         self._transcript.changed |= {row.entry.id for row in self._rows.values() if row.entry.kind != "text"}
 
     def _draw(self, entries: list[Entry]) -> None:
@@ -154,7 +154,7 @@ class TranscriptView(VerticalScroll):
         first = next(iter(self._rows.values()), None)
         self._rows = {**new, **self._rows}
         self.mount_all(new.values(), before=0)
-        if first is not None:  # What the user reads stays where it is.
+        if first is not None:  # The first row keeps its position on the screen.
             self.call_after_refresh(self.scroll_to_widget, first, animate=False, top=True)
 
     def _current(self) -> Screen:
@@ -163,19 +163,19 @@ class TranscriptView(VerticalScroll):
     # Following.
 
     def action_follow(self) -> None:
-        """Go to the end, and stay there."""
+        """Scroll to the end, and follow new entries."""
         self.is_following, self.unseen = True, 0
         self.scroll_end(animate=False)
 
     def action_begin(self) -> None:
-        """Go to the beginning, or ask for what was before it."""
+        """Scroll to the beginning; at the beginning, request older messages."""
         self.is_following = False
         if self.scroll_y <= 0:
             self.post_message(self.OlderWanted())
         self.scroll_home(animate=False)
 
     def page(self, direction: int) -> None:
-        """Move by a page."""
+        """Scroll by a page; at the beginning, request older messages."""
         if direction > 0:
             self.scroll_page_down(animate=False)
             self.call_after_refresh(self._followed)
@@ -190,19 +190,19 @@ class TranscriptView(VerticalScroll):
             self.action_follow()
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel moved up."""
+        """Stop following; at the beginning, request older messages."""
         self.is_following = False
         if self.scroll_y <= 0:
             self.post_message(self.OlderWanted())
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel moved down, perhaps to the end."""
+        """Follow new entries if the end was reached."""
         self.call_after_refresh(self._followed)
 
     # Entries.
 
     def action_step(self, by: int) -> None:
-        """Look at the next or the previous entry."""
+        """Focus the next or the previous entry."""
         rows = list(self._rows.values())
         if not rows:
             return
@@ -217,32 +217,32 @@ class TranscriptView(VerticalScroll):
             rows[place].focus()
 
     def action_fold(self) -> None:
-        """Show all of an entry, or less."""
+        """Fold or unfold the focused entry."""
         if isinstance(row := self.app.focused, Row):
             self._fold(row)
 
     def action_fold_all(self) -> None:
-        """Show all of every call, or less of each."""
+        """Unfold all entries that can be folded; fold them if one is unfolded."""
         folded = [row for row in self._rows.values() if row.entry.kind in FOLDED]
         whole = not any(row.entry.is_whole for row in folded)
         for row in folded:
             row.entry.is_whole = whole
             row.draw(self._current())
-        if isinstance(chosen := self.app.focused, Row):  # It stays in view, though entries above it are longer now.
+        if isinstance(chosen := self.app.focused, Row):  # Keeps it in view: entries above it have other heights now.
             self.call_after_refresh(self.scroll_to_widget, chosen, animate=False)
 
     def action_choose(self, key: str) -> None:
-        """Do something with an entry."""
+        """Post the action of a key for the focused entry."""
         if isinstance(row := self.app.focused, Row):
             self.post_message(self.Chosen(key, row.entry))
 
     def on_click(self, event: Click) -> None:
-        """Fold what was clicked on."""
+        """Fold or unfold the clicked entry."""
         widget = event.widget
         while widget is not None and not isinstance(widget, Row):
             widget = widget.parent if isinstance(widget.parent, Static | Vertical) else None
         if isinstance(widget, Row) and widget.entry.kind in FOLDED:
-            self.is_following = False  # What was clicked on stays where it is.
+            self.is_following = False  # The clicked entry keeps its position.
             self._fold(widget)
 
     def _fold(self, row: Row) -> None:
