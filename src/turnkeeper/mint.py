@@ -26,7 +26,7 @@ FIXED_SEED: Final = 0
 _REJECTED: Final = bytes(range(len(ALPHABET) * 4, 256))
 _SYMBOLS: Final = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 _DRAW: Final = 1024
-"""How many random bytes one system call gets: enough for about seventy ids."""
+"""Random bytes that one system call gets: enough for about seventy ids."""
 
 SECRET_LENGTH: Final = 43
 """Symbols of a secret: of 62 kinds, 43 hold 256 bits."""

@@ -47,7 +47,7 @@ class Sampling(msgspec.Struct, frozen=True):
     rules: Ruleset = ()
     """The rules of the next turn."""
     served: tuple[McpInstructions, ...] = ()
-    """What the MCP servers say that the agent may use."""
+    """The instructions of the MCP servers that the agent may use."""
     begins: bool = True
     """Whether an epoch begins. Only then the baseline is used."""
 

@@ -1,4 +1,4 @@
-"""The component of MCP servers: what each of them says that a model should know."""
+"""The component of MCP servers: the instructions of each of them."""
 
 from collections.abc import Sequence
 from html import escape

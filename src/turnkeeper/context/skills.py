@@ -1,4 +1,4 @@
-"""The skills component: which skills the agent may use, by name and description."""
+"""The skills component: the skills that the agent may use, by name and description."""
 
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.texts import text

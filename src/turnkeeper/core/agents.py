@@ -77,7 +77,7 @@ BUILT_IN: Final = (
 
 
 UNCONFINED = Rule(permission="bash", pattern="*", action="ask")
-"""What agents that only read have where no sandbox keeps their commands from writing."""
+"""The rule for read-only agents where no sandbox confines their commands: the user is asked about each command."""
 
 
 def agents(
@@ -144,7 +144,7 @@ def find_agent(known: Mapping[str, Agent], name: str) -> Agent:
 
 
 def _planning(rules: Ruleset, *, is_confined: bool) -> Ruleset:
-    """What the agent plan takes from rules for all agents: none of them lets it write anything but plan files.
+    """Rules for all agents, narrowed for the agent plan: none of them lets it write anything but plan files.
 
     Where commands are not confined, only a rule that names ``bash`` lets it run them unasked.
     """

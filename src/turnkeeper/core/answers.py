@@ -26,14 +26,14 @@ REJECTED: Final[Mapping[Absence | None, str]] = {
     "nobody": "This call needs the user's permission, and nobody could be asked.",
     "late": "This call needs the user's permission, and nobody answered in time.",
 }
-"""What a model reads of a call that was rejected."""
+"""The text of a rejected call for the model, by the reason."""
 
 DISMISSED: Final[Mapping[Absence | None, str]] = {
     None: "The user dismissed the questions.",
     "nobody": "Nobody could be asked the questions.",
     "late": "Nobody answered the questions in time.",
 }
-"""What a model reads of questions without answers."""
+"""The text of unanswered questions for the model, by the reason."""
 
 
 class NotAsked(NotFound):

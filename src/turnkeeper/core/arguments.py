@@ -76,18 +76,18 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 class Wanted(NamedTuple):
-    """One alternative of an annotation. ``inner``: what a list is to hold, if that is checked."""
+    """One alternative of an annotation. ``inner``: the types of a list's items, if these are checked."""
 
     kind: Kind
     inner: "tuple[Wanted, ...]" = ()
 
     @property
     def words(self) -> str:
-        """Its name in an error message."""
+        """The name of the alternative in an error message."""
         return f"{self.kind.words} of {_words(self.inner).removeprefix('a ')}" if self.inner else self.kind.words
 
     def has(self, given: object) -> bool:
-        """Whether a value is of this type. What can be iterated only once is not looked into."""
+        """Whether a value is of this type. Items are checked in lists and tuples only: reading could use up others."""
         if not self.kind.has(given) or not self.inner or not isinstance(given, list | tuple):
             return self.kind.has(given)
         return all(any(wanted.has(one) for wanted in self.inner) for one in given)

@@ -97,7 +97,7 @@ class Attempts:
         )
 
     def feed(self, batch: Iterable[StreamEvent], now: int) -> list[ScribeOutput]:
-        """What the Scribe says of a batch, with newly counted tokens. Counts alone are left to ``newly_counted``."""
+        """The Scribe's output for a batch, with newly counted tokens. Counts alone are left to ``newly_counted``."""
         said = self.scribe.feed(batch, now)
         return [*said, *self.newly_counted(now)] if said else []
 
@@ -118,7 +118,7 @@ class Attempts:
         return [self._amended(row.tokens, row.cost)]
 
     def outcome(self, structured: Json) -> Retry | Ending:
-        """What follows the newest attempt, whose answer was read to its end. ``structured`` is its JSON, if any."""
+        """The decision after the newest attempt, whose answer was read to its end, with its JSON in ``structured``."""
         scribe = self.scribe
         failure = scribe.failure or (finish_failure(scribe.finish) if scribe.finish is not None else None)
         if failure is None:

@@ -90,7 +90,7 @@ class TurnMedia:
         self._files, self._chars = TURN_MEDIA_MAX, TURN_MEDIA_CHARS_MAX
 
     def admit(self, sizes: Sequence[int]) -> list[bool]:
-        """Which files of one result are shown, given the lengths of their ``data:`` URLs: the first that fit."""
+        """Whether each file of one result is shown, given the lengths of the ``data:`` URLs: the first that fit are."""
         files, chars = RESULT_MEDIA_MAX, RESULT_MEDIA_CHARS_MAX
         shown = []
         for size in sizes:

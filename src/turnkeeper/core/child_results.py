@@ -1,4 +1,4 @@
-"""Results of Child Sessions: what the last answer means, the text that the model reads, and what a parent is told."""
+"""Results of Child Sessions: the result in the last answer, its text for the model, and its delivery to the parent."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ REFUSED: Final = "The user rejected a call of the child session, which rests now
 
 
 class ChildResult(Value):
-    """What came of a task. ``stopped``: the Child Session was interrupted, or its process died."""
+    """The result of a task. ``stopped``: the Child Session was interrupted, or its process died."""
 
     state: Literal["completed", "failed", "rejected", "stopped"]
     text: str
@@ -52,18 +52,18 @@ def task_block(
 
 
 class ChildReport(NamedTuple):
-    """What a parent is told of a Child Session that rests."""
+    """The delivery of a Child Session's result to the parent session."""
 
     is_delivered: bool
-    """It is given the result as a prompt."""
+    """The parent gets the result as a prompt."""
     wakes: bool
-    """It is run, to take the result or to read the prompt."""
+    """The parent is run, to take the result or to read the prompt."""
 
 
 def report_of(parent: SessionView, session_id: str, *, is_active: bool, is_wanted: bool) -> ChildReport:
-    """What becomes of the result of a Child Session. ``is_active``: the parent is run here, so its call waits itself.
+    """The delivery of a Child Session's result. ``is_active``: the parent is run here, so its call waits itself.
 
-    ``is_wanted``: the parent was not stopped. What the user has undone in it waits for the user.
+    ``is_wanted``: the parent was not stopped. A parent with a pending revert is not run; it waits for the user.
     """
     is_delivered = bool(background_tasks(parent, session_id))
     has_call = any(task.session_id == session_id for task in parent.children) and not is_active

@@ -7,13 +7,13 @@ from typing import Final
 from turnkeeper.core import flags
 
 UNTOLD: Final = frozenset({*flags.CONFIG_CONTENT.names, *flags.AUTH_CONTENT.names, "MYSQL_PWD"})
-"""Secrets that their names do not tell: whole settings and credentials, and a password."""
+"""Variables with secrets whose names do not show it: whole settings and credentials, and a password."""
 _SECRET: Final = re.compile(
     r"(?:API|APP|AUTH|ACCESS|ACCOUNT|PRIVATE|SECRET|SSH|SIGNING|ENCRYPTION|MASTER)?KEYS?"
     r"|.*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?"
     r"|(?:DB|SSH)?PASS"
 )
-"""A word of a name that says what the value is: ``GITHUB_TOKEN`` and ``PGPASSWORD``, and not ``KEYBOARD``."""
+"""Matches a word of a name that marks a secret: in ``GITHUB_TOKEN`` and ``PGPASSWORD``, and not in ``KEYBOARD``."""
 
 _ADDRESS_WITH_PASSWORD: Final = re.compile(r"://[^:@/?#]*:.*@|[?&](?:ssl)?password=", re.I)
 
@@ -26,7 +26,7 @@ def command_environ(
     """The variables a command may see. ``allowed`` are secrets that the configuration lets through by name.
 
     ``key_variables`` are the variables of providers. One of them is withheld if its name holds a word for a secret in
-    any way; a provider's region is none.
+    any way; a provider's region is not withheld.
     """
     suspects = {name for name in environ if _SUSPECT.search(name.upper())}
     withheld = {name for name in suspects if is_secret(name)} | UNTOLD

@@ -1,4 +1,4 @@
-"""Commands: which there are, what ``/name arguments`` is, and the prompt that a template expands to."""
+"""Commands: the built-in actions, the parsing of ``/name arguments``, and the expansion of templates to prompts."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ _WORD: Final = re.compile(r"\[image \d+\]|\"[^\"]*\"|'[^']*'|[^\s\"']+", re.IGNO
 _SHELL: Final = re.compile(r"!`([^`]+)`")
 _NAME: Final = re.compile(r"\w[\w-]*")
 _ALIKE: Final = 0.8
-"""From which likeness on a word with slashes is taken for a misspelt command: paths stay prompts."""
+"""The similarity from which a word with slashes counts as a misspelt command. Paths stay prompts."""
 
 ACTIONS: Final = {
     action.name: action
@@ -58,7 +58,7 @@ def called(text: str, known: Collection[str], left_out: Collection[str] = ()) ->
 
     The first word decides. A path is no command: it has a second slash, a dot or other signs, unless a command has
     this name, or it is in a folder of commands or looks like one of those there. ``left_out`` are commands that are not
-    trusted: they are unknown, and no paths. A space before the slash makes any text a plain prompt.
+    trusted: they are refused, and not taken for paths. A space before the slash makes any text a plain prompt.
     """
     if not text.startswith("/") or not text[1:2].strip():
         return None
@@ -110,7 +110,7 @@ def of_file(steps: Sequence[str], values: JsonObject, body: str) -> JsonObject:
 
 
 def expansion(command: Command, arguments: str) -> tuple[Piece, ...]:
-    """What a command says with these arguments. A skill is no template: nothing in it is replaced or run."""
+    """The prompt of a command with these arguments. A skill is no template: nothing in it is replaced or run."""
     assert command.source != "mcp", "the server expands it"
     if command.source == "skill":
         return (command.template, *([f"\n\n{arguments}"] if arguments.strip() else []))

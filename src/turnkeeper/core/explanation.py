@@ -1,4 +1,4 @@
-"""Explanation of a setting: what each layer says about it, and what becomes of that."""
+"""Explanation of a setting: its value in each layer, and the effect of that value."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -11,7 +11,7 @@ Fate: TypeAlias = Literal["holds", "joined", "merged", "overridden", "in part", 
 
 
 class Said(NamedTuple):
-    """What one layer says about a setting."""
+    """The value of a setting in one layer, and its effect."""
 
     layer: int
     value: Json
@@ -21,10 +21,11 @@ class Said(NamedTuple):
 def explained(
     written: Sequence[JsonObject], holding: Sequence[JsonObject], apart: Sequence[JsonObject], path: Path
 ) -> tuple[Said, ...]:
-    """What each layer says, weakest first. ``holding`` is what of each layer holds, ``written`` all it says.
+    """The value of a setting in each layer that has one, weakest first, with its effect.
 
-    They differ where a project is not trusted, or may not widen what is set; ``apart`` is what of such a project holds
-    beside the merge.
+    ``written`` are the layers as they are in their files, ``holding`` the parts of them that have effect. They differ
+    where a project is not trusted, or may not widen a setting. ``apart`` are parts of such a project that have effect
+    without being merged.
     """
     found = []
     strongest = next(iter(reversed(provenance.setters(holding, path))), None)

@@ -20,7 +20,7 @@ class Kin(Value):
 
 
 def family(root: Session, descendants: Sequence[Session], statuses: Mapping[str, str]) -> Kin:
-    """The tree of a session. Children are in the order they were created; who is not in ``statuses`` is idle."""
+    """The tree of a session. Children are in the order of creation. A session without a status is idle."""
     below: dict[str, list[Session]] = {}
     known = {one.id: one for one in sorted(descendants, key=lambda one: one.id, reverse=True)}
     for one in sorted(known.values(), key=lambda one: one.time.created):  # Of one moment, later ones have lower ids.

@@ -22,18 +22,18 @@ _NAMED_MAX: Final = 50
 
 
 class TurnFiles(Value):
-    """What happened to the files of a project in one turn; absolute paths."""
+    """The file changes of one turn in a project; paths are absolute."""
 
     before: str
     after: str
     files: tuple[str, ...] = ()
     during: tuple[str, ...] = ()
-    """Those that changed while a command ran."""
+    """The files that changed while a command ran."""
     unrecorded: tuple[str, ...] = ()
-    """What may have changed and is not recorded, with the reasons."""
+    """Possible changes that are not recorded, with the reasons."""
 
     def patch(self, message: AssistantMessage, part_id: Callable[[], str]) -> list[Part]:
-        """The part that records it; none if nothing changed."""
+        """The part that records the changes; empty if nothing changed."""
         if not self.files and not self.unrecorded:
             return []
         return [
@@ -51,14 +51,14 @@ class TurnFiles(Value):
 
 
 def told(unrecorded: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """What is not recorded, with the reasons. Of very many only some are named."""
+    """Unrecorded changes as texts with the reasons. Of very many only some are named, and the others counted."""
     named = [f"{name} ({reason})" for name, reason in unrecorded[:_NAMED_MAX]]
     more = len(unrecorded) - len(named)
     return (*named, f"{more} more") if more else tuple(named)
 
 
 def not_recorded(entries: Iterable[HistoryItem]) -> str | None:
-    """What these turns may have changed and is not on record, in words; None if there is nothing."""
+    """A text about possible changes of these turns that are not recorded; None if there are none."""
     found = [part.unrecorded for entry in entries for part in entry.parts if isinstance(part, PatchPart)]
     names = dict.fromkeys(one for some in found if some is not None for one in some)
     return f"changes that are not recorded: {', '.join(names)}" if names else None
@@ -72,7 +72,7 @@ def noted(files: Sequence[FileRestore], entries: Iterable[HistoryItem], root: st
 
 
 def files_since(history: History, user_id: str, newest: TurnFiles) -> TurnFiles:
-    """What the turns that answer a prompt did together. ``newest`` is the last one, which the history has not."""
+    """The changes of all turns that answer a prompt. ``newest`` is the last turn, which is not in the history."""
     patches = [
         part
         for entry in history.entries

@@ -45,7 +45,7 @@ class CompactFirst(Value):
 def fit(
     ready: PreparedRequest, settings: Window, pruned: Pruning | None, now: int
 ) -> SendRequest | Pruning | CompactFirst | PartsQuarantined:
-    """What to do with a request. ``pruned`` is the pruning that was made for it, if any."""
+    """The decision about a request. ``pruned`` is the pruning that was made for it, if any."""
     history, limits = ready.inputs.history, ready.inputs.model.limits
     if (too_large := _leave_out(ready, settings)) is not None:
         return too_large
@@ -96,7 +96,7 @@ def _leave_out(ready: PreparedRequest, settings: Window) -> PartsQuarantined | N
 
 
 def prune_after_run(view: SessionView, history: History, price: Price, settings: Window) -> Pruning | None:
-    """What to prune when a session comes to rest."""
+    """The pruning when a session comes to rest; None if nothing is pruned."""
     count = view.prefix.bytes // CHARS_PER_TOKEN if view.prefix is not None else 0
     return _choose(history, settings, Occasion(count=count, price=price, is_after_run=True))
 

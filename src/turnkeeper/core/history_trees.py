@@ -58,7 +58,7 @@ def in_force(history: Iterable[MessageWithParts], revert: Revert | None) -> Iter
 
 
 def patches(turns: Iterable[MessageWithParts]) -> Iterator[TurnPatch]:
-    """What turns changed, if both snapshots are known: those of other programs name only the first."""
+    """The changes of turns with both snapshots known. Turns of other programs name only the first."""
     for turn in turns:
         if isinstance(turn.info, AssistantMessage):
             for part in turn.parts:
@@ -72,7 +72,7 @@ def patches(turns: Iterable[MessageWithParts]) -> Iterator[TurnPatch]:
 
 
 def joined(found: Iterable[TurnPatch]) -> TurnPatch | None:
-    """What several turns changed together; None if they changed nothing."""
+    """The changes of several turns as one; None if they changed nothing."""
     all_found = list(found)
     if not all_found:
         return None

@@ -1,4 +1,4 @@
-"""Key shapes: what can be known of a pasted API key without asking its host."""
+"""Key shapes: checks of a pasted API key without a request to its host."""
 
 from typing import Final, NamedTuple
 
@@ -43,11 +43,11 @@ class PastedKey(NamedTuple):
 
     key: str
     removed: tuple[str, ...] = ()
-    """What stood around it and was removed."""
+    """Texts around the key that were removed."""
     doubts: tuple[str, ...] = ()
-    """Why it may not work. It may be right nevertheless."""
+    """Reasons why the key may not work. It may be right nevertheless."""
     is_foreign: bool = False
-    """Whether it is most likely no key of this provider: that of another vendor, or no API key."""
+    """Whether the key is probably not of this provider: a key of another vendor, or no API key."""
 
     def __repr__(self) -> str:
         return f"PastedKey(removed={self.removed}, doubts={self.doubts})"
@@ -68,7 +68,7 @@ def pasted(text: str, provider_id: str, name: str, variables: tuple[str, ...] = 
 
 
 def _bare(text: str, variables: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The key without what is often pasted with it."""
+    """The key without texts that are often pasted with it, and these texts."""
     key, removed = text.strip().removeprefix("\ufeff").strip(), []
     for word in ("export ", "Authorization:", "x-api-key:", *(f"{name}=" for name in variables), "Bearer "):
         if key.lower().startswith(word.lower()):

@@ -17,7 +17,7 @@ _LABEL: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LABEL_CHARS_MAX - 1}
 
 
 class HostLabels(Value):
-    """What a host declares."""
+    """The labels that a host declares."""
 
     labels: tuple[str, ...] = ()
     only: bool = False
@@ -52,7 +52,7 @@ def wanted_label(label: str | None, metadata: JsonObject | None) -> object:
 
 
 def check_metadata(session_id: str, metadata: JsonObject, label: str | None) -> None:
-    """Raise Invalid if metadata says another label than that of its session."""
+    """Raise Invalid if metadata has another label than its session."""
     if "label" in metadata and metadata["label"] != label:
         raise Invalid(
             f"a session's label is not edited by its metadata, and {metadata['label']!r:.80} is another; "
@@ -61,7 +61,7 @@ def check_metadata(session_id: str, metadata: JsonObject, label: str | None) -> 
 
 
 def moved_metadata(metadata: JsonObject | None, label: str | None) -> JsonObject | None:
-    """The metadata of a session that gets another label. What says the old one says the new one, or is removed."""
+    """The metadata of a session that gets another label. A label in it is replaced by the new one, or removed."""
     if metadata is None or "label" not in metadata:
         return metadata
     rest = {name: value for name, value in metadata.items() if name != "label"}

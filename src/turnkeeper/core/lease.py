@@ -16,10 +16,10 @@ from turnkeeper.model.status import Owner
 from turnkeeper.model.value import Value
 
 Process: TypeAlias = Literal["runs", "ended", "unseen"]
-"""What the kernel tells of the process of an owner. One of another machine or container is unseen."""
+"""The state of an owner's process, from the kernel. A process of another machine or container is unseen."""
 
 Step: TypeAlias = Literal["wait", "renew", "reclaim", "stop"]
-"""What a host does next for its lease.
+"""The next step of a host for its lease.
 
 ``reclaim``: it was paused for too long and does not know whether its sessions are still its own. It asks the store, by
 an append under its fence to each of them. ``stop``: the store took no heartbeat in time, so its runs must end.
@@ -30,11 +30,11 @@ class Terms(Value):
     """The times of a lease, in seconds. ``beat_s`` is less than half of ``lease_s - margin_s``."""
 
     beat_s: float
-    """Between two heartbeats, and between two looks at the sessions of others."""
+    """The time between two heartbeats, and between two looks at the sessions of others."""
     lease_s: float
     """The silence after which others may take the session."""
     margin_s: float
-    """How long before that an owner that cannot renew its lease has stopped its runs."""
+    """The time before the end of the lease at which an owner that cannot renew it stops its runs."""
 
 
 ONE_HOST = Terms(beat_s=10, lease_s=60, margin_s=15)
@@ -70,7 +70,7 @@ class Silence(NamedTuple):
 
 
 class Tenure(NamedTuple):
-    """What a host knows of its own lease: just before it was last renewed, and whether a later try failed, and when."""
+    """A host's own lease: the time just before it was last renewed, and the time of a later try that failed."""
 
     renewed: float
     failed: float | None = None
@@ -111,12 +111,12 @@ def is_forgotten(heartbeat: Heartbeat, now: int) -> bool:
 
 
 def stop_at(tenure: Tenure, terms: Terms) -> float:
-    """When the runs of a host that has not renewed its lease must be stopped."""
+    """The time when the runs of a host that has not renewed its lease must be stopped."""
     return tenure.renewed + terms.lease_s - terms.margin_s
 
 
 def next_at(tenure: Tenure, terms: Terms) -> float:
-    """When a host has to do something for its lease."""
+    """The time of a host's next step for its lease."""
     due = (tenure.renewed if tenure.failed is None else tenure.failed) + terms.beat_s
     end = stop_at(tenure, terms)
     # After the end it goes on trying: the store may come back before anybody has taken the sessions.
@@ -124,7 +124,7 @@ def next_at(tenure: Tenure, terms: Terms) -> float:
 
 
 def next_step(tenure: Tenure, terms: Terms, now: float) -> Step:
-    """What a host does now for its lease."""
+    """The step of a host for its lease now."""
     if now < next_at(tenure, terms):
         return "wait"
     if now < stop_at(tenure, terms):

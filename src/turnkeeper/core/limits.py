@@ -40,7 +40,7 @@ TITLE_CHARS_MAX = 1000
 NESTING_MAX = 16
 """Nesting depth of Child Sessions."""
 SUBAGENT_DEPTH = 1
-"""How deep Child Sessions nest that agents start, unless the configuration says otherwise."""
+"""The default nesting depth of Child Sessions that agents start."""
 
 # Histories of other programs.
 
@@ -119,7 +119,7 @@ WAKE_RETRY_S = 2.0
 HOST_KEPT_MS = 24 * 60 * 60 * 1000
 """Milliseconds after its newest heartbeat for which a process is listed."""
 HOSTS_TIDIED_BEATS = 300
-"""After so many heartbeats a process looks again for those of processes that need not be listed any more."""
+"""Heartbeats after which a process looks again for old heartbeats of other processes to remove."""
 RELEASE_RETRY_S = 2.0
 """Seconds before the next try to record a session as idle, after the store failed."""
 
@@ -183,25 +183,25 @@ GIT_S = 10.0
 GIT_WALK_S = 30.0
 """The timeout of a git command that walks the history: the root of a million commits takes some ten seconds."""
 OUTSIDE_TOOL_S = 600.0
-"""How long a tool of a plugin or of a file may take, unless it says otherwise. Waiting for the user does not count."""
+"""The default timeout of a tool of a plugin or of a file. Waiting for the user does not count."""
 KILL_GRACE_S = 3.0
 """Seconds between the signals SIGTERM and SIGKILL to a process group."""
 JOBS_RUNNING_MAX = 16
-"""How many background jobs of one session run at once."""
+"""Background jobs of one session that run at once."""
 JOBS_KEPT_MAX = 32
-"""How many background jobs of one session that are done can still be read."""
+"""Completed background jobs of one session whose output can still be read."""
 JOB_OUTPUT_BYTES_MAX = 1024 * 1024
-"""How much of the newest output of a background job is kept in memory; up to twice as much for a moment."""
+"""Bytes of the newest output of a background job that are kept in memory; up to twice as many for a moment."""
 JOB_FILE_BYTES_MAX = 32 * 1024 * 1024
-"""How much of its output is written to a file."""
+"""Bytes of a background job's output that are written to a file."""
 JOB_WAIT_MAX_S = 120.0
 """The longest that a call waits for the output of a background job."""
 SNAPSHOT_END_S = 5.0
 """Seconds that the snapshot after a turn that was stopped may take. Less than ``STOP_S``."""
 INTERRUPT_S = 0.2
-"""How long an interrupt waits for a tool to end. Then the call is settled, and the tool is left to end by itself."""
+"""Seconds that an interrupt waits for a tool to end. Then the call is settled, and the tool is left running."""
 REMIND_S = 0.2
-"""How often a tool that was left alone is told once more that it is interrupted."""
+"""Seconds between two repeated cancellations of a tool that was left running."""
 DRAIN_S = 0.25
 """Seconds to wait for output after a command ended, if a process that it started holds the pipe."""
 PROGRESS_INTERVAL_S = 0.1
@@ -236,9 +236,9 @@ SKILL_INDEX_FILES_MAX = 500
 SKILL_INDEX_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of all files of one index."""
 SKILL_DOWNLOAD_S = 60.0
-"""How long the download of one index may take."""
+"""The timeout of downloading one index."""
 SKILL_FRESH_S = 3600.0
-"""How long downloaded skills are used before the index is asked again."""
+"""Seconds that downloaded skills are used before the index is fetched again."""
 TREE_FILES_MAX = 200
 """Files that the project's file tree names."""
 NESTED_MAX = 200
@@ -253,48 +253,48 @@ FETCH_FAILED_S = 60.0
 # Tools.
 
 FORMAT_DIFF_LINES_MAX = 60
-"""How many lines of what a formatter changed the model is shown."""
+"""Lines of a formatter's changes that the model is shown."""
 FORMAT_S = 10.0
-"""How long a formatter may take over one file."""
+"""The timeout of a formatter for one file."""
 DIAGNOSTICS_MAX = 20
-"""How many errors of a language server the model is shown after an edit."""
+"""Errors of a language server that the model is shown after an edit."""
 DIAGNOSTICS_S = 5.0
-"""How long an edit waits for what a language server says about it."""
+"""Seconds that an edit waits for the diagnostics of a language server."""
 DIAGNOSTICS_START_S = 2.0
-"""How long from the start of a language server edits wait for its first answer. Later ones do not wait for it."""
+"""Seconds after the start of a language server in which edits wait for its first answer. Later edits do not wait."""
 LISTED_FILES_MAX = 100
-"""How many files the list tool shows."""
+"""Files that the list tool shows."""
 FETCHED_BYTES_MAX = 5 * 1024 * 1024
-"""The largest answer webfetch takes."""
+"""Bytes of the largest answer that webfetch accepts."""
 FETCH_TIMEOUT_S = 30.0
-"""How long webfetch waits unless the call says otherwise."""
+"""The default timeout of webfetch."""
 FETCH_TIMEOUT_MAX_S = 120.0
-"""The longest timeout a webfetch may ask for."""
+"""The longest timeout that a webfetch call may set."""
 FETCH_REDIRECTS_MAX = 10
-"""How many redirections one webfetch follows."""
+"""Redirections that one webfetch follows."""
 CUSTOM_TOOL_BYTES_MAX = 1024 * 1024
-"""The largest Python file that custom tools are loaded from."""
+"""Bytes of the largest Python file that custom tools are loaded from."""
 
 # MCP servers.
 
 MCP_START_S = 5.0
-"""How long a server has to start and to name its tools, unless its settings say otherwise."""
+"""The default timeout for a server to start and to list its tools."""
 MCP_CALL_S = 60.0
-"""How long a call waits for a result or for news of progress, unless the settings say otherwise."""
+"""The default timeout of a call for a result or a progress report."""
 MCP_CALL_MAX_S = 600.0
-"""How long a call takes at the most, however often the server tells of progress; a longer time limit holds."""
+"""The longest duration of a call, however often the server reports progress. A longer timeout in the settings wins."""
 MCP_MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of one message of a server. A longer one ends the connection."""
 MCP_MESSAGES_BURST = 2000
 """Messages that a server may send at once. More end the connection."""
 MCP_MESSAGES_PER_S = 50
-"""Messages of a server in a second that it may send for long."""
+"""Messages that a server may send in each second on average."""
 MCP_ERRORS_BYTES = 4096
-"""Bytes of what a server wrote to its error output last that are kept, to be shown if it fails."""
+"""Bytes of the end of a server's error output that are kept, to be shown if the server fails."""
 MCP_BACKOFF_S = 1.0
-"""Seconds that a server is left alone after it failed once; twice as long each further time."""
+"""Seconds before the next connection to a server that failed once; doubled after each further failure."""
 MCP_BACKOFF_MAX_S = 60.0
-"""Seconds that a server is left alone at the most."""
+"""The longest time in seconds before the next connection to a failed server."""
 MCP_PAGES_MAX = 50
 """Pages of a list of a server that are read."""
 MCP_TOOLS_MAX = 512
@@ -306,28 +306,28 @@ MCP_DESCRIPTION_CHARS_MAX = 8192
 MCP_SCHEMA_BYTES_MAX = 64 * 1024
 """Bytes of the schema of a tool of a server. A larger one is left out: the tool then takes any input."""
 MCP_SCHEMA_DEPTH_MAX = 64
-"""How deep such a schema is nested at the most."""
+"""Nesting depth of such a schema."""
 MCP_TOOLS_BYTES_MAX = 512 * 1024
 """Bytes of the descriptions and schemas of one server; tools beyond that are left out."""
 MCP_INSTRUCTIONS_CHARS_MAX = 16 * 1024
 """Characters of the instructions of one server."""
 MCP_RELEARN_S = 1.0
-"""Seconds from one question about what a server offers to the next, however often it says that this has changed."""
+"""Seconds between two requests for the lists of a server, however often the server reports a change of them."""
 MCP_CHANGE_S = 2.0
-"""How long a turn waits for what a server offers anew, if the server has said that this has changed."""
+"""Seconds that a turn waits for the new lists of a server that has reported a change of them."""
 MCP_RESOURCE_CHARS_MAX = 256 * 1024
 """Characters of a text of a server that a prompt is given."""
 
 # Snapshots.
 
 SNAPSHOT_DELAY_S = 0.05
-"""How long a turn lasts before it takes a snapshot early, while the model thinks."""
+"""Seconds after which a turn takes its snapshot early, while the model thinks."""
 SNAPSHOT_S = 60.0
-"""How long a capture may take; the first one of a large project stores all its files."""
+"""The timeout of a capture; the first one of a large project stores all its files."""
 SNAPSHOT_LOCK_S = 10.0
-"""How long a capture waits for another process that captures or tidies up."""
+"""Seconds that a capture waits for another process that captures or removes snapshots."""
 SNAPSHOT_AGAIN_S = 60.0
-"""How long no capture is tried after one has failed."""
+"""Seconds without another capture after one has failed."""
 SNAPSHOT_FILE_BYTES_MAX = 2 * 1024 * 1024
 """Bytes of a file in a snapshot, unless the project's own repository tracks it."""
 SNAPSHOT_NEW_FILES_MAX = 20_000
@@ -341,19 +341,19 @@ SNAPSHOT_RETENTION_DAYS = 7
 SNAPSHOT_DIFFED_BYTES_MAX = 4 * 1024 * 1024
 """Bytes of a file whose lines are compared; a larger one counts as binary."""
 SNAPSHOT_COLLECT_S = 600.0
-"""How long removing old snapshots may take."""
+"""The timeout of removing old snapshots."""
 SNAPSHOT_COLLECT_EVERY_S = 24 * 3600.0
-"""How often old snapshots of a project are removed without being asked to."""
+"""Seconds between two automatic removals of old snapshots of a project."""
 SNAPSHOT_COLLECT_IDLE_S = 60.0
-"""How long no session of a process has run before it removes old snapshots."""
+"""Seconds without a running session after which a process removes old snapshots."""
 SNAPSHOT_GRACE_S = 3600.0
-"""How long an object stays that no snapshot needs: an undo may just have stored it."""
+"""Seconds that an object stays that no snapshot needs: an undo may just have stored it."""
 SNAPSHOT_PRESSED_GRACE_S = 60.0
-"""How long such an object stays while a capture finds no room."""
+"""Seconds that such an object stays while the quota leaves no room for a capture."""
 BLAME_TURNS_MAX = 2000
-"""Turns that changed a file, of which the newest are looked at to tell who wrote its lines."""
+"""Turns that changed a file and that blame compares; the newest ones."""
 BLAME_BYTES_MAX = 64 * 1024 * 1024
-"""Bytes of all versions of a file that are compared to tell who wrote its lines."""
+"""Bytes of all versions of a file that blame compares."""
 HOOK_S = 10.0
 """Time limit of one call of a plugin's hook."""
 PLUGIN_LOAD_S = 30.0

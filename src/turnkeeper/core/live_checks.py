@@ -1,4 +1,4 @@
-"""Live checks: what is asked of a real host to see what works, and the verdict on each of its answers."""
+"""Live checks: requests to a real host that test its features, and the verdict on each answer."""
 
 import base64
 import struct
@@ -34,7 +34,7 @@ _UNSUPPORTED: Final = ("not support", "unsupported", "does not accept", "not ava
 
 
 class CheckAnswer(Value):
-    """What came back to one request."""
+    """The answer to one request."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -43,7 +43,7 @@ class CheckAnswer(Value):
 
 
 class CheckResult(Value):
-    """The verdict on one check, and the words that explain it: the host's own, if it refused."""
+    """The verdict on one check, and its explanation: the message of the host, if the host refused."""
 
     check: Check
     verdict: Verdict

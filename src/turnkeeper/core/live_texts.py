@@ -14,7 +14,7 @@ PARTS_MAX: Final = 1024
 HELD_MAX: Final = 1_000_000
 """The weight of all deltas that are held; the parts that have waited longest are given up. The log has their text."""
 WEIGHT: Final = 200
-"""What a delta weighs besides its characters."""
+"""The weight of a delta besides its characters."""
 
 
 class LiveTexts:
@@ -69,7 +69,7 @@ class LiveTexts:
             self._release(part_id)
 
     def _told_up_to(self, part_id: str, told: int) -> list[Delta]:
-        """The held deltas that can be published when so many characters were."""
+        """The held deltas that can be published once ``told`` characters were."""
         fresh: list[Delta] = []
         for one in self._release(part_id):
             if one.offset > told:
@@ -111,7 +111,7 @@ def joined(deltas: list[Delta]) -> list[Delta]:
 
 
 def _after(delta: Delta, told: int) -> list[Delta]:
-    """What of a delta lies behind the first ``told`` characters; nothing if it is all known."""
+    """The rest of a delta after the first ``told`` characters of the part; empty if all of it was published."""
     if delta.offset == told:
         return [delta]
     text = delta.delta[max(told - delta.offset, 0) :]

@@ -1,4 +1,4 @@
-"""MCP: the names of a server's tools, what a result says to a model, and when a broken connection is tried again."""
+"""MCP: the names of a server's tools, results in the form for a model, and delays before the next connection."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -28,13 +28,13 @@ def sanitised(name: str) -> str:
 
 
 def tool_name(server: str, tool: str) -> str:
-    """What a model calls a tool of a server. One that is too long is cut, and told apart by a hash."""
+    """The name of a server's tool for models. A name that is too long is cut, and gets a hash to stay unique."""
     name = f"{sanitised(server)}_{sanitised(tool)}"
     return name if len(name) <= NAME_MAX else _hashed(name, f"{server}\0{tool}")
 
 
 def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
-    """Tools by what a model calls them; of two that would be called the same, the later one has a hash."""
+    """Tools by their names for models. Of two tools that would have the same name, the later one gets a hash."""
     named: dict[str, str] = {}
     for tool in sorted(set(tools)):
         name = tool_name(server, tool)
@@ -43,7 +43,7 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
 
 
 def offer_names(server: str, names: Iterable[str]) -> dict[str, str]:
-    """Prompts by what users call them: ``server:name``, as opencode does."""
+    """Prompts by their names for users: ``server:name``, as in opencode."""
     named: dict[str, str] = {}
     for one in sorted(set(names)):
         name = f"{sanitised(server)}:{sanitised(one)}"
@@ -53,7 +53,7 @@ def offer_names(server: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def resource_names(server: str, resources: Iterable[McpResource]) -> dict[str, McpResource]:
-    """Resources by what users call them. Of several with one name, the later ones have a hash of their address."""
+    """Resources by their names for users. Of several with one name, the later ones have a hash of their address."""
     named: dict[str, McpResource] = {}
     for one in sorted(resources, key=lambda one: (one.name, one.uri)):
         [name] = offer_names(server, [one.name])
@@ -62,7 +62,7 @@ def resource_names(server: str, resources: Iterable[McpResource]) -> dict[str, M
 
 
 def printable(text: str) -> str:
-    """A text without what steers a terminal, and without lone surrogates."""
+    """A text without escape sequences, unprintable characters and lone surrogates. Line breaks and tabs stay."""
     return "".join(one for one in _ESCAPE.sub("", text) if one.isprintable() or one in "\n\t").strip()
 
 
@@ -71,21 +71,21 @@ def _hashed(name: str, whole: str) -> str:
 
 
 def backoff_s(failures: int) -> float:
-    """How long a server that failed so often in a row is left alone."""
+    """Seconds before the next connection to a server that failed so often in a row."""
     return min(MCP_BACKOFF_MAX_S, MCP_BACKOFF_S * (1 << max(0, min(failures, 30) - 1)))
 
 
 class MessageBudget:
     """Counts the messages of a server: many at once or some for long, but not many for long.
 
-    It does not go by the number in a second alone, because a busy machine takes only few in each.
+    The number in one second does not decide alone, because a busy machine reads only few messages in a second.
     """
 
     def __init__(self) -> None:
         self._left, self._at = float(MCP_MESSAGES_BURST), 0.0
 
     def exceeded(self, messages: float, now: float) -> str | None:
-        """Why these are too many; None if they are not."""
+        """The reason why these messages are too many; None if they are not."""
         self._left = min(MCP_MESSAGES_BURST, self._left + (now - self._at) * MCP_MESSAGES_PER_S) - messages
         self._at = now
         return None if self._left >= 0 else f"it sent more than {MCP_MESSAGES_BURST} messages without a pause"
@@ -100,7 +100,7 @@ class McpFile(NamedTuple):
 
 
 class McpOutput(NamedTuple):
-    """What a result of a call says."""
+    """The content of a call's result."""
 
     text: str
     files: tuple[McpFile, ...] = ()

@@ -12,7 +12,7 @@ from turnkeeper.model.value import Value, encode
 from turnkeeper.text import wildcard
 
 PLAIN: Final = frozenset({"todowrite", "question", "webfetch", "websearch", "doom_loop"})
-"""Permissions that take one action: their calls have nothing to match patterns against."""
+"""Permissions with one action and no patterns: their calls have nothing to match patterns against."""
 
 NAMED: Final = frozenset({"sandbox"})
 """Permissions that only a rule with their name allows: "*" allows much, but switches no guard off."""
@@ -162,7 +162,7 @@ def rooted(rules: Iterable[Rule], top: str) -> Ruleset:
 
 
 def from_top(pattern: str, top: str) -> str | None:
-    """A pattern about files as tools write paths, where it is written in another way; None if it is not."""
+    """A pattern about files, changed to the form in which tools write paths; None if it has that form already."""
     below = f"{top.rstrip('/')}/"
     if pattern.startswith("../"):
         return posixpath.normpath(f"{below}{pattern}")
@@ -223,15 +223,15 @@ def _asked(config: Config, home: str, name: str, rules: Ruleset) -> Ruleset:
         if nth in denies
         or any(deny < nth and wildcard.matches(one.permission, rules[deny].permission) for deny in denies)
     ]
-    return merge(rules, asks, again, (ask for one in again if one.action == "allow" for ask in _of_what(one, asks)))
+    return merge(rules, asks, again, (ask for one in again if one.action == "allow" for ask in _limited_to(one, asks)))
 
 
 def _holds(rules: Ruleset, rule: Rule) -> bool:
     return evaluate(rules, rule.permission, rule.pattern) == rule.action
 
 
-def _of_what(allowed: Rule, asks: Ruleset) -> list[Rule]:
-    """The asks about what a rule allows."""
+def _limited_to(allowed: Rule, asks: Ruleset) -> list[Rule]:
+    """The asks about the permission of an allow rule, limited to that permission and its pattern."""
     matching = [ask for ask in asks if wildcard.matches(allowed.permission, ask.permission)]
     return [
         ask.but(permission=allowed.permission, pattern=ask.pattern if allowed.pattern == "*" else allowed.pattern)

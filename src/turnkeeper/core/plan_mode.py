@@ -1,4 +1,4 @@
-"""Plan mode: the plan file of a session, who may write it, and what a switch to or from planning tells the model.
+"""Plan mode: the plan file of a session, the rules about it, and the reminder after a switch to or from planning.
 
 | Agent of the next turn | The model was shown | Reminder |
 |---|---|---|

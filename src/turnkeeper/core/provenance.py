@@ -46,7 +46,7 @@ def merged(layers: Iterable[JsonObject]) -> JsonObject:
 
 
 def rule(path: Path, before: Json, after: Json) -> Rule:
-    """How a stronger layer's value is joined with the weaker one at this place."""
+    """The rule by which the values of a weaker and a stronger layer are merged at this path."""
     if isinstance(before, dict) and isinstance(after, dict):
         return "replaced" if path[:1] == ("command",) and len(path) == 2 else "merged"
     if path in JOINED and isinstance(before, list) and isinstance(after, list):
@@ -55,10 +55,10 @@ def rule(path: Path, before: Json, after: Json) -> Rule:
 
 
 def setters(layers: Sequence[JsonObject], path: Path) -> tuple[int, ...]:
-    """The layers that say something at a path, weakest first.
+    """The layers that have a value at a path, weakest first.
 
-    Of a path that the merge has, the last of them set it: a stronger one that replaced an object above it would have
-    removed it.
+    If the merged settings have the path, the last of these layers set it: a stronger layer that replaced an object
+    above the path would have removed it.
     """
     return tuple(number for number, layer in enumerate(layers) if at(layer, path) is not MISSING)
 
@@ -74,12 +74,12 @@ def at(settings: JsonObject, path: Path) -> object:
 
 
 def origins(layers: Sequence[JsonObject], settings: JsonObject) -> tuple[Origin, ...]:
-    """Every value of the settings that these layers make which is no object with members, in its order."""
+    """Every value of merged settings that is not an object with members, in order, with the layers that set it."""
     return tuple(_origins(layers, settings, ()))
 
 
 def changes(before: JsonObject, after: JsonObject) -> JsonObject:
-    """What a layer says that makes settings of others. What it removed is None there."""
+    """The values of ``after`` that differ from ``before``, as a layer. A removed value is None in it."""
     return _changes(before, after, ())
 
 
@@ -172,7 +172,7 @@ def _joined(path: Path, entries: list[Json]) -> list[Json]:
 
 
 def _identity(path: Path, entry: object) -> str:
-    """What two entries have in common that are one: of a plugin its package without the version."""
+    """The identity of an entry of a joined list: of a plugin its package without the version, else the whole entry."""
     if path != ("plugin",):
         return repr(entry)
     name = entry[0] if isinstance(entry, list) and entry else entry

@@ -107,7 +107,7 @@ class Redactor:
         return [secret for value, secret in self._known.items() if value in self._masks]
 
     def report(self) -> RedactionReport:
-        """What was masked so far."""
+        """The report on all secrets that were masked so far."""
         return RedactionReport(
             masked=tuple(
                 MaskedKind(
@@ -157,7 +157,7 @@ class Redactor:
         ]
 
     def _over(self, texts: Sequence[str]) -> list[Found]:
-        """What is found in texts that are read as one."""
+        """The secrets in several texts that are searched as one text."""
         together = "".join(texts)
         return [*self._values(together), *going_on(texts, self._shapes(together), self._shapes)]
 
@@ -203,7 +203,7 @@ class Redactor:
         return found
 
     def _inside(self, decoded: str, is_text: bool, depth: int) -> str | None:
-        """The kind of the first secret in what an encoded run stands for."""
+        """The kind of the first secret in the decoded content of an encoded run; None if there is none."""
         if not is_text:
             values = (self._meant[value] for _, value in self._index.find(decoded))
             return next((one.kind for one in values if len(one.value) >= BOUNDED_CHARS), None)
@@ -216,7 +216,7 @@ class Redactor:
         return None
 
     def _masked(self, text: str, found: list[Found], carried: Sequence[Span], place: str) -> str:
-        """A text with what was found in it masked, and with what is left of a secret of the text before."""
+        """A text with its secrets masked. ``carried`` are its pieces of secrets that cross into other texts."""
         rest = {one.start for one in carried if not one.secret}
         whole = {one.start: one.secret for one in carried if one.secret}
         pieces, last = [], 0
@@ -251,7 +251,7 @@ def _other_homes(text: str) -> Iterator[Found]:
 
 
 def _spellings(secret: KnownSecret) -> Iterator[str]:
-    """How a value is written in texts: as it is, in JSON, in an address, in HTML, in a shell."""
+    """The spellings of a value in texts: as it is, in JSON, in an address, in HTML, in a shell."""
     value = secret.value
     yield value
     if secret.kind in (USER, HOST):

@@ -1,4 +1,4 @@
-"""Restores in the view: what of the files of a revert is open, done, or known for a redo."""
+"""Restores in the view: the files of a revert that are being written, were written, or are needed for a redo."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ def begun(event: RestoreBegun) -> Restore:
 
 
 def staged(view: SessionView, revert: Revert) -> Restore | None:
-    """The restore after a revert was staged: what a redo needs. A restore that leads elsewhere stays open."""
+    """The restore after a revert was staged, for a redo. A restore for another revert stays open."""
     restore = view.restore
     if restore is None or not restore.is_open or not _leads_to(restore, revert):
         return restore
@@ -21,7 +21,7 @@ def staged(view: SessionView, revert: Revert) -> Restore | None:
 
 
 def cleared(view: SessionView, unwritten: Sequence[str] = ()) -> Restore | None:
-    """The restore after a revert was cleared: what could not be written. A restore that stages a revert stays open."""
+    """The restore after a revert was cleared: the unwritten files. A restore that stages a revert stays open."""
     restore = view.restore
     if restore is None or not restore.is_open:
         return None
@@ -32,7 +32,7 @@ def cleared(view: SessionView, unwritten: Sequence[str] = ()) -> Restore | None:
 
 
 def _closed(restore: Restore, left: Sequence[str]) -> Restore | None:
-    """What is known after a restore. A file that could not be written is still what an earlier restore made of it."""
+    """The record that stays after a restore, if any. An unwritten file is still as an earlier restore left it."""
     # A conflict that was planned is known: it is left as it is, and has what an earlier revert did to the file.
     late = frozenset(left).intersection(one.file for one in restore.files if one.kind != "conflict")
     after = [one.but(undone=one.earlier) if one.file in late else one for one in restore.files]

@@ -61,8 +61,8 @@ def surplus(
 ) -> tuple[KeptTree, ...]:
     """The oldest trees, as large a share of all as the bytes are over the quota; none of protected sessions.
 
-    Trees that were captured after ``until`` stay, too: what they take cannot be freed yet. What a tree takes is not
-    known, because trees share files: it is measured again afterwards, and asked again.
+    Trees that were captured after ``until`` stay, too: their bytes cannot be freed yet. The size of a single tree is
+    not known, because trees share files: the caller removes these trees, measures again, and asks again.
     """
     if used_bytes <= quota_bytes:
         return ()

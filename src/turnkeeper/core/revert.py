@@ -1,4 +1,4 @@
-"""Revert: where it begins, what it sets aside, and what it does to each file.
+"""Revert: its beginning, the history that it sets aside, and its change to each file.
 
 A file is never put back as a whole if others changed it. The changes of the reverted steps are taken back one by one,
 newest first, each as a three-way decision: what the step found, what it left, and what is there now.
@@ -31,12 +31,12 @@ FORGOTTEN: Final = "what it was before, or what the step left, is no longer know
 
 
 class RevertPoint(NamedTuple):
-    """Where a revert begins: a message, or a part inside of it."""
+    """The beginning of a revert: a message, or a part inside of it."""
 
     message_id: str
     part_id: str | None = None
     keeps_message: bool = False
-    """What comes after the message is set aside, and not the message itself."""
+    """The history after the message is set aside, and not the message itself."""
 
 
 class FileStep(NamedTuple):
@@ -156,7 +156,7 @@ def first_and_last_tree(entries: Iterable[HistoryItem]) -> tuple[str, str] | Non
 
 
 def file_edits(steps: Sequence[FileStep], trees: Trees) -> dict[str, list[FileEdit | None]]:
-    """For each file what the steps did to it, newest first; None where it is not known."""
+    """For each file its edits by the steps, newest first; None for an edit that is not known."""
     found: dict[str, list[FileEdit | None]] = {}
     for step in reversed(steps):
         before, after = trees.get(step.start), trees.get(step.end) if step.end is not None else None

@@ -1,4 +1,4 @@
-"""Plans of reverts: what a caller wants reverted, what that does, and the events that record it."""
+"""Plans of reverts: the target of a caller, the changes of files, and the events that record them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -32,11 +32,11 @@ UNKNOWN: Final = (
 )
 ELSEWHERE: Final = "these files are not below {}, where the session works now, and stay as they are: {}"
 _NAMED_MAX: Final = 10
-"""How many files or turns a sentence names."""
+"""Files or turns that a sentence names."""
 
 
 class RevertTarget(Value):
-    """What is to be reverted: from a message or part on. ``keeps_message``: from after the message on."""
+    """The target of a revert: all from a message or part on. ``keeps_message``: all after the message."""
 
     message_id: str
     part_id: str | None = None
@@ -45,7 +45,7 @@ class RevertTarget(Value):
 
 
 class Planned(Value):
-    """What a revert, or its end, does to the files. ``problem``: what it does not put back, and why."""
+    """The changes of files by a revert, or by its end. ``problem``: changes that it does not undo, with the reasons."""
 
     revert: Revert | None = None
     root: str = ""
@@ -85,7 +85,7 @@ def check_same_root(pending: Restore | None, root: str) -> None:
 
 
 def not_put_back(aside: Sequence[HistoryItem], root: str) -> str | None:
-    """What is not put back, and why."""
+    """A text about changes that a revert does not undo, with the reasons; None if there are none."""
     turns, elsewhere = unknown_turns(aside), files_elsewhere(aside, root)
     words = [
         UNKNOWN.format(_named(turns)) if turns else None,
@@ -101,7 +101,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def turned_out(one: FileRestore, left: Mapping[str, str]) -> FileRestore:
-    """The file as it turned out; ``left`` has the reason for each file that could not be written."""
+    """The result for a file; ``left`` has the reason for each file that could not be written."""
     return one.but(kind="conflict", to=one.now, reason=left[one.file]) if one.file in left else one
 
 

@@ -42,7 +42,7 @@ class SandboxPlaces(Value):
     shared: tuple[str, ...] = ()
     """Directories of memory that programs share, which files can be kept in."""
     system: tuple[str, ...] = ()
-    """What programs need to read in order to run at all."""
+    """Paths that programs must read in order to run at all."""
     protected: tuple[str, ...] = ()
     """Files of this program that no command may write, wherever they are."""
     hidden: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class SandboxPolicy(Value):
 
 
 class Confinement(Value):
-    """What one command may do. A path stands for everything below it."""
+    """The permissions of one confined command. A path stands for everything below it."""
 
     mode: Literal["read-only", "workspace"]
     write: tuple[str, ...] = ()
@@ -79,18 +79,18 @@ class Confinement(Value):
     described: tuple[str, ...] = ()
     """The paths of ``write`` that are worth naming to a reader."""
     temporary: str | None = None
-    """Where the command keeps temporary files."""
+    """The directory for temporary files of the command."""
 
     @property
     def says(self) -> str:
-        """What is allowed, for the model and the user."""
+        """A text about the permissions, for the model and the user."""
         what = "nothing is writable" if self.mode == "read-only" else f"writable are {', '.join(self.described)}"
         reads = "" if self.read is None else "; files outside the project are not readable"
         return f"mode {self.mode}: {what}{reads}{'' if self.network else '; there is no network'}"
 
     @property
     def refused(self) -> tuple[object, ...]:
-        """What is not allowed, but for the paths that may be written: equal where as much may be read and reached."""
+        """The mode and the restrictions besides the writable paths: equal where as much may be read and reached."""
         return self.mode, self.read is not None, self.hidden, self.network
 
     def also(self, directories: Iterable[str]) -> "Confinement":

@@ -1,4 +1,4 @@
-"""Search texts: what of a session the search index has."""
+"""Search texts: the texts of a session that are in the search index."""
 
 from collections.abc import Iterator, Mapping
 
@@ -34,7 +34,7 @@ def searchable(part: Part) -> str | None:
 
 
 def _values(given: Json) -> Iterator[str]:
-    """The texts and numbers in the input of a call: what a person remembers of it, such as a command or a file name."""
+    """The texts and numbers in the input of a call: people search for these, such as a command or a file name."""
     if isinstance(given, str):
         yield given
     elif isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""Session diff: what differs in a session between two of its events."""
+"""Session diff: the differences of a session between two of its events."""
 
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
@@ -75,7 +75,7 @@ class RulesDiff(Value):
 
 
 class SessionDiff(Value):
-    """What differs between two moments of a session."""
+    """The differences between two moments of a session."""
 
     session_id: str
     before: int
@@ -94,7 +94,7 @@ class SessionDiff(Value):
 
 
 def compare(before: SessionMoment, after: SessionMoment) -> SessionDiff:
-    """What differs, without the files: those are on disk."""
+    """The differences without those of files, which are on disk."""
     one, other = before.view, after.view
     old, new = one.session.tokens, other.session.tokens
     return SessionDiff(
@@ -111,7 +111,7 @@ def compare(before: SessionMoment, after: SessionMoment) -> SessionDiff:
 
 
 def _fields(before: Session, after: Session) -> tuple[FieldDiff, ...]:
-    """What people set or see of a session; times, totals and counts of changed lines are not among it."""
+    """The fields that differ, among those that people set or see: no times, totals or counts of changed lines."""
     values = {
         "title": (before.title, after.title),
         "directory": (before.directory, after.directory),

@@ -1,4 +1,4 @@
-"""Checks of settings: what of a file has the wrong type, is no setting, or is a rule that matches nothing.
+"""Checks of settings: values of the wrong type, unknown keys, and rules that match nothing.
 
 A value of the wrong type is left out, and the rest of the file holds. What would narrow what may happen is never passed
 over: a wrong permission or sandbox is an error. So is a wrong snapshot: by the default quota, snapshots would be
@@ -35,17 +35,17 @@ PERMISSIONS: Final = frozenset(
 """The permissions of built-in tools, of those of opencode, and of what is asked about besides."""
 
 PROBLEMS_MAX: Final = 100
-"""How many values of the wrong type are looked for in one file."""
+"""Values of the wrong type that are reported for one file."""
 
 _PATHS: Final = ("/", "~", "$HOME", "./", "../")
-"""How patterns begin that name files or directories, and not the words of a command."""
+"""The beginnings of patterns that name files or directories, and not the words of a command."""
 _PLACE: Final = re.compile(r"(?P<reason>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
 _SEPARATORS: Final = re.compile(r"[-_]")
 _GUARDS: Final = frozenset({"permission", "tools", "sandbox", "snapshot"})
 
 
 class Problem(NamedTuple):
-    """What is wrong with a value. An error makes the file unusable; of others the value is left out."""
+    """A problem of one value. An error makes the file unusable; for other problems the value is left out."""
 
     path: KeyPath
     message: str
@@ -53,14 +53,14 @@ class Problem(NamedTuple):
 
 
 class Sifted(NamedTuple):
-    """The settings of a file that have the right type, and what is wrong with the others."""
+    """The settings of a file that have the right type, and the problems of the others."""
 
     settings: JsonObject
     problems: tuple[Problem, ...]
 
 
 def sifted(raw: JsonObject) -> Sifted:
-    """The settings that have the right types, with agents in one form."""
+    """The settings that have the right types, with agents in one form, and the problems of all settings."""
     settings, problems = agent_settings.spelt_out(raw), list[Problem]()
     while len(problems) < PROBLEMS_MAX and (found := type_problem(settings)) is not None:
         # A list without one of its entries could mean something else, so the whole list is left out.
@@ -94,7 +94,7 @@ def unknown_keys(raw: JsonObject) -> tuple[Problem, ...]:
 
 
 def rules_about(settings: JsonObject) -> Iterator[KeyPath]:
-    """The rules of a file about single tools: where each is written, the name last."""
+    """The paths of the rules of a file about single tools; the last key of a path is the tool or permission."""
     for place in _rule_places(settings):
         yield from ((*place, name) for name in _object(settings, place))
 
@@ -157,7 +157,7 @@ def _object(settings: Json, path: KeyPath) -> Mapping[str, Json]:
 
 
 def _is_guard(path: KeyPath) -> bool:
-    """Whether a value says what may happen: left out, it would allow more than was meant."""
+    """Whether a wrong value is an error: without the value, more would be allowed or removed than was meant."""
     at = 2 if path[:1] == ("agent",) else 0
     return not path or (len(path) > at and path[at] in _GUARDS)
 
@@ -173,7 +173,7 @@ def _without(settings: JsonObject, path: KeyPath) -> JsonObject:
 
 
 def _culprit(raw: JsonObject, message: str) -> tuple[KeyPath, str]:
-    """The value that is wrong, and why. The decoder omits the names of dict entries; each is tried."""
+    """The path of the wrong value, and the reason. The decoder omits the names of dict entries; each is tried."""
     found = _PLACE.fullmatch(message)
     assert found is not None
     steps = re.findall(r"\.([^.\[]+)|\[(\.\.\.|\d+)\]", found["path"] or "")

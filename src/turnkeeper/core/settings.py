@@ -34,7 +34,7 @@ def wrong_type(raw: JsonObject) -> Problem | None:
 
 
 def sifted_settings(raw: JsonObject) -> Sifted:
-    """The settings of one file that have the right types, and what is wrong with the others."""
+    """The settings of one file that have the right types, and the problems of the others."""
     found = sifted(raw)
     return found._replace(settings=_spelt_out(found.settings))
 
@@ -67,7 +67,7 @@ def _options(raw: JsonObject, provider_id: str) -> JsonObject:
 
 
 def _spelt_out(raw: JsonObject) -> JsonObject:
-    """What is said in one word becomes an object, so that a later file adds to it and does not wipe it out."""
+    """The settings with one-word values as objects, so that a later file adds to them and does not replace them."""
     result = dict(raw)
     if isinstance(result.get("sandbox"), str):
         result["sandbox"] = {"mode": result["sandbox"]}

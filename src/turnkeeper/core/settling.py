@@ -92,7 +92,7 @@ def failed(part: ToolPart, now: int, text: str, metadata: JsonObject) -> ToolErr
 
 
 def _settled(part: ToolPart, now: int) -> tuple[SettledTime, str | None]:
-    """When the call ran, and its input as the model wrote it."""
+    """The time of the call, and its input as the model wrote it."""
     match part.state:
         case ToolRunning(time=time, raw=raw):
             return SettledTime(start=time.start, end=now), raw

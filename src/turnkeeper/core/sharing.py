@@ -9,7 +9,7 @@ from turnkeeper.model.config import Config
 ShareMode: TypeAlias = Literal["manual", "auto", "disabled"]
 
 LOCAL: Final = "http://127.0.0.1:4096"
-"""Where `turnkeeper serve` is unless it is started otherwise."""
+"""The default address of `turnkeeper serve`."""
 DAY_S: Final = 24 * 3600
 EXPIRES_S: Final = 7 * DAY_S
 """Seconds that a link lasts unless the caller chooses."""
@@ -24,7 +24,7 @@ class ShareSettings(NamedTuple):
 
 
 def share_settings(config: Config, environ: Mapping[str, str]) -> ShareSettings:
-    """What the settings and the environment say. A prohibition wins."""
+    """The share settings of the configuration and the environment. A prohibition wins."""
     mode: ShareMode = config.share or "manual"
     if flags.AUTO_SHARE.is_on(environ) and mode == "manual":
         mode = "auto"

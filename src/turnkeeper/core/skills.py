@@ -1,4 +1,4 @@
-"""Skills: what a SKILL.md file says, which skills an agent may use, and how a model is told of them."""
+"""Skills: the parsing of SKILL.md files, the skills that an agent may use, and their texts for models."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -54,7 +54,7 @@ def usable(skills: Iterable[Skill], rules: Sequence[Rule]) -> tuple[Skill, ...]:
 
 
 def is_usable(skill: Skill, rules: Sequence[Rule]) -> bool:
-    """Whether rules let an agent use a skill, be it after a question."""
+    """Whether rules let an agent use a skill, possibly only after asking the user."""
     return evaluate(rules, TOOL, skill.name) != "deny"
 
 

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 from turnkeeper.text.shape import Found
 
 _WORD: Final = re.compile(r"(?:[A-Z]?[a-z]+(?:-[a-z]+)*|[AI])[.,:;!?]*")
-"""A plain word, as a sentence begins with it."""
+"""A plain word, as at the beginning of a sentence."""
 
 
 class Span(NamedTuple):
-    """A piece of a text, and the secret that it is. Empty for the rest of one that began in the text before."""
+    """A piece of a text, and its secret. ``secret`` is empty for the rest of a secret that began in an earlier text."""
 
     start: int
     end: int
@@ -52,7 +52,7 @@ def overlapping(found: Iterable[Found]) -> Callable[[int, int], bool]:
 
 
 def going_on(texts: Sequence[str], whole: Iterable[Found], alone: Callable[[str], Iterable[Found]]) -> Iterator[Found]:
-    """Of what is found in all texts joined, what does not merely seem to go on in the next text.
+    """The secrets found in the joined texts, without those that only seem to continue in the next text.
 
     A token has no end of its own. One that is whole at the end of a text would take the first word of the next text
     with it; what ``alone`` finds in that text tells. A rest that is no plain word is taken for one of a split secret.
@@ -70,7 +70,7 @@ def going_on(texts: Sequence[str], whole: Iterable[Found], alone: Callable[[str]
 
 
 def crossing(texts: Sequence[str], whole: Iterable[Found]) -> list[list[Span]]:
-    """For each text, its piece of what begins in one text and ends in a later one; ``whole`` is found in all joined."""
+    """For each text, its pieces of secrets that cross into another text. ``whole`` are those of the joined texts."""
     ends = list(accumulate(map(len, texts)))
     pieces: list[list[Span]] = [[] for _ in texts]
     together = "".join(texts)

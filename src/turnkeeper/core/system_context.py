@@ -200,7 +200,7 @@ def _changes(samples: Samples, checkpoint: dict[str, str]) -> ContextNews | None
 
 
 def _revoked(sampled: set[str], checkpoint: dict[str, str]) -> Iterator[ContextUpdate]:
-    """Updates that revoke what has no sample: instruction sources, and components that are no longer registered."""
+    """Updates that revoke texts without a sample: instruction sources, and components that are no longer registered."""
     for key, hash in list(checkpoint.items()):
         if key in sampled or hash == GONE:
             continue

@@ -27,14 +27,14 @@ from turnkeeper.model.permission import Action, Rule, Ruleset
 from turnkeeper.model.value import Json, JsonObject
 
 REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
-"""What a text of a configuration file has replaced: a variable, or the content of a file."""
+"""A reference in a text of a configuration file: to a variable, or to the content of a file."""
 
 _HARMLESS: Final = frozenset({"$schema", "compaction", "tool_output", "attachment", "timezone", "disabled_providers"})
 _AGENT: Final = frozenset(
     {"description", "prompt", "mode", "hidden", "color", "steps", "maxSteps", "temperature", "top_p"}
 )
 _OF_NEW_AGENTS: Final = frozenset({"mode", "hidden"})
-"""What decides who may call an agent. A project says it only of agents that are its own."""
+"""The keys that decide who may call an agent. A project sets them only for agents of its own."""
 _WORDS: Final[Mapping[str, frozenset[str]]] = {"recovery": frozenset({"rest"}), "share": frozenset({"disabled"})}
 
 
@@ -47,7 +47,7 @@ class Narrowed(NamedTuple):
     settings: JsonObject
     denied: JsonObject
     denied_to: Mapping[str, JsonObject]
-    """What it denies to agents, by their names."""
+    """The permissions that it denies to agents, by their names."""
     asked: ProjectAsks
     left_out: tuple[str, ...]
 
@@ -74,7 +74,7 @@ def narrowed(settings: JsonObject) -> Narrowed:
 
 
 def agents_kept(settings: JsonObject, known: Collection[str]) -> tuple[JsonObject, tuple[str, ...]]:
-    """Narrowed settings without what they say about who calls the ``known`` agents, and the dotted keys of that.
+    """Narrowed settings without the keys that decide who calls the ``known`` agents, and these keys with dots.
 
     If such an agent could be hidden, or made a helper of others, then one with wider rules would answer in its place.
     """
@@ -125,7 +125,7 @@ def _kept(
 
 
 def _not_allowed(value: Json, name: str, left_out: list[str]) -> Json:
-    """Of actions by permission, or by permission and pattern: those that deny or ask."""
+    """The rules that deny or ask; the value has actions by permission, or by permission and pattern."""
     if isinstance(value, dict):
         kept = {key: _not_allowed(action, f"{name}.{key}", left_out) for key, action in value.items()}
         return {key: action for key, action in kept.items() if action not in ({}, None)}
@@ -136,7 +136,7 @@ def _not_allowed(value: Json, name: str, left_out: list[str]) -> Json:
 
 
 def _only(action: Action, permission: Json) -> JsonObject:
-    """Of permissions: those with this action."""
+    """The rules with this action."""
     if not isinstance(permission, dict):
         return {"*": action} if permission == action else {}
     kept = {key: _only(action, one) if isinstance(one, dict) else one for key, one in permission.items()}
@@ -150,7 +150,7 @@ def _switched_off(value: Json, name: str, left_out: list[str]) -> Json:
 
 
 def _inside(value: Json, name: str, left_out: list[str]) -> Json:
-    """Of paths: those that cannot leave the project."""
+    """The paths that cannot leave the project."""
     entries = value if isinstance(value, list) else []
     kept = [entry for entry in entries if isinstance(entry, str) and _stays_inside(entry)]
     left_out += [f"{name} ({entry})" for entry in entries if entry not in kept]
@@ -178,7 +178,7 @@ def _none(value: Json, name: str, left_out: list[str]) -> Json:
 
 
 def _skills(value: Json, name: str, left_out: list[str]) -> Json:
-    """Of places of skills: directories of the project. An address would be asked before anybody trusts the project."""
+    """The skill directories inside the project. A URL would be fetched before the project is trusted."""
     given = value if isinstance(value, dict) else {}
     return _kept(given, f"{name}.", {"paths": _inside}, frozenset(), left_out)
 
@@ -217,7 +217,7 @@ _FILTERS: Final[Mapping[str, _Filter]] = {
 
 
 def holds_untrusted(path: tuple[str, ...]) -> str:
-    """What of a setting holds in an untrusted file of a project: ``yes``, ``no``, or which part of it."""
+    """The part of a setting that holds in an untrusted file of a project: ``yes``, ``no``, or a description."""
     first, *_ = path
     if first == "sandbox":
         return "what tightens, even if trusted"
@@ -238,4 +238,4 @@ _PARTLY: Final[Mapping[str, str]] = {
     "agent": "in part",
     **{key: " ".join(sorted(f"`{word}`" for word in words)) for key, words in _WORDS.items()},
 }
-"""Of settings with a filter: what it keeps, for people."""
+"""A description of the part that holds, for each setting with a filter."""

@@ -202,7 +202,7 @@ def close_resumed_turn(
 ) -> list[Event]:
     """The events that end a turn whose waiting calls were run after its process was gone.
 
-    ``may_be_cut_off``: what came of a Child Session that was cut off is no result that the model goes on with.
+    ``may_be_cut_off``: if a Child Session was cut off, its result does not count, and the turn ends as aborted.
     """
     turn = view.turn
     assert turn is not None, "only an open turn is resumed"
@@ -213,7 +213,7 @@ def close_resumed_turn(
 
 
 def is_without_output(view: SessionView) -> bool:
-    """Whether nothing has come of the open turn yet."""
+    """Whether the open turn has no output yet."""
     return view.turn is not None and not any(map(_is_output, view.turn.parts.values()))
 
 

@@ -137,4 +137,4 @@ class SessionView(ViewState):
     restore: Restore | None = None
     """The files of a pending revert, and of a revert that is being carried out."""
     hosted: HostedShare | None = None
-    """The link to the session, if it is one of ours."""
+    """The share link of the session, if our own server hosts it."""

@@ -1,4 +1,4 @@
-"""Answer: what a prompt led to, and the exception for a prompt that led to no answer."""
+"""Answer: the result of a prompt, and the exception for a prompt without an answer."""
 
 from typing import Generic, TypeVar
 
@@ -25,9 +25,9 @@ class Answer(Value, Generic[T_co]):
     cost: float
     """US dollars of all turns."""
     error: Failure | None = None
-    """Why there is no answer."""
+    """The failure, if there is no answer."""
     finish: str | None = None
-    """How the last turn ended: ``stop``, ``length`` and so on."""
+    """The finish reason of the last turn: ``stop``, ``length`` and so on."""
     model: ModelChoice | None = None
     """The model of the last turn."""
     session_id: str
@@ -38,7 +38,7 @@ class Answer(Value, Generic[T_co]):
 
 
 class TurnFailed(Exception):
-    """A prompt led to no answer. ``error`` is the recorded failure, ``answer`` what there is of an answer."""
+    """A prompt led to no answer. ``error`` is the recorded failure, ``answer`` the part of an answer that there is."""
 
     def __init__(self, error: Failure, answer: Answer[object]) -> None:
         super().__init__(f"{words_of(error)} (session {answer.session_id})")

@@ -1,4 +1,4 @@
-"""Cluster: which processes share a store, which sessions they run, and what waits for a worker."""
+"""Cluster: the processes that share a store, the sessions that they run, and those that wait for a worker."""
 
 from typing import Literal
 
@@ -7,18 +7,18 @@ from turnkeeper.model.value import Value
 
 
 class HostReport(Value, omit_defaults=False):
-    """A runtime that has written a heartbeat and not taken its leave."""
+    """A runtime that has a heartbeat in the store. It removes its heartbeat when it ends in order."""
 
     owner: Owner
     role: str
     process: Literal["runs", "ended", "unseen"]
-    """What is seen of it from here. One on another machine is unseen."""
+    """The state of its process, as seen from here. A process on another machine is unseen."""
     sessions: int
-    """How many sessions it owned at its newest heartbeat; how many still name it, if it has ended."""
+    """The number of sessions it owned at its newest heartbeat; if it has ended, those that still name it as owner."""
     address: str = ""
-    """Where a server is reached on its host; empty for others."""
+    """The address of a server on its host; empty for other processes."""
     concurrency: int | None = None
-    """How many a worker runs at a time."""
+    """The number of sessions that a worker runs at a time."""
     draining: bool = False
     """Whether it takes no more sessions and ends when those it runs have come to rest, as of its newest heartbeat."""
     labels: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class HostReport(Value, omit_defaults=False):
     only_labels: bool = False
     """Whether it runs no sessions without a label."""
     heartbeat_age_ms: int
-    """Since its newest heartbeat, if the clocks of both hosts agree."""
+    """The time since its newest heartbeat, if the clocks of both hosts agree."""
 
 
 class LeaseReport(Value):
@@ -44,9 +44,9 @@ class WaitReport(Value, omit_defaults=False):
     label: str | None = None
     """The label that a host must have to run it."""
     wait_ms: int
-    """Since it was asked for."""
+    """The time since the run was requested."""
     reason: str = ""
-    """Why no host takes it; empty if workers that may are busy, or about to."""
+    """The reason why no host may run it; empty if a worker may, which is busy or about to start it."""
 
 
 class QueueReport(Value, omit_defaults=False):
@@ -55,9 +55,9 @@ class QueueReport(Value, omit_defaults=False):
     sessions: int = 0
     wakes: int = 0
     oldest_ms: int = 0
-    """The lag: since the oldest of them was asked for."""
+    """The lag: the time since the oldest request."""
     waiting: tuple[WaitReport, ...] = ()
-    """Those that wait longest, at most 20."""
+    """The sessions that wait longest, at most 20."""
 
 
 class ClusterReport(Value):

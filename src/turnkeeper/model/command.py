@@ -1,4 +1,4 @@
-"""Command: what ``/name arguments`` stands for, and one use of it."""
+"""Command: the definition behind ``/name``, and one use of it with arguments."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -7,7 +7,7 @@ from turnkeeper.model.prompt import FileInput
 from turnkeeper.model.value import Value
 
 BUILT_IN: Final = "built-in"
-"""Where a command comes from that no file defines."""
+"""The source of a command that no file defines."""
 
 CommandSource: TypeAlias = Literal["command", "mcp", "skill"]
 CommandKind: TypeAlias = Literal["prompt", "action"]

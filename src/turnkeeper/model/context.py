@@ -75,9 +75,9 @@ class Prefix(Value):
     reused: int = 0
     """Bytes of the previous request that the provider can reuse."""
     cause: str | None = None
-    """Why the previous request cannot be reused completely; None if it can."""
+    """The reason why the previous request cannot be reused completely; None if it can."""
     note: str | None = None
-    """Why the provider may reuse less than ``reused``."""
+    """The reason why the provider may reuse less than ``reused``."""
     before: int = 0
     """The size of the previous request with its passing messages; 0 if there was none."""
     passing: int = 0
@@ -90,7 +90,7 @@ class Prefix(Value):
     system: Mark | None = None
     """The mark after the baseline."""
     changes: tuple[str, ...] = ()
-    """What plugins changed in the request, each as ``plugin: what``."""
+    """The changes of plugins in the request, each as ``plugin: what``."""
     servers: dict[str, str] = {}
     """A hash of the tools of each MCP server in the request, by its name."""
     plugins: dict[str, str] = {}

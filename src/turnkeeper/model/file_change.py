@@ -1,4 +1,4 @@
-"""FileChange: how one file differs between two moments, as it is shown to people."""
+"""FileChange: the difference of one file between two moments, as it is shown to people."""
 
 from typing import Literal
 
@@ -15,4 +15,4 @@ class FileChange(Value):
     additions: int
     deletions: int
     patch: str = ""
-    """Git's text, with some lines around each change; empty if it would be long."""
+    """The patch of git, with some lines around each change; empty if it would be long."""

@@ -1,4 +1,4 @@
-"""Heartbeat: what a runtime that runs sessions writes to the store at intervals, so that others know it is there."""
+"""Heartbeat: a record that a runtime writes to the store at intervals, so that others know that it is alive."""
 
 from turnkeeper.model.status import Owner
 from turnkeeper.model.value import Value
@@ -10,15 +10,15 @@ class Heartbeat(Value):
     owner: Owner
     beat: int
     at: int
-    """When it was written, by the clock of its host in milliseconds; for people, and to forget it a day later."""
+    """The time of writing, by the clock of its host in milliseconds; for people, and to remove it a day later."""
     sessions: int = 0
-    """How many sessions it owned then."""
+    """The number of sessions that the runtime owned then."""
     role: str = ""
-    """What the process is for: ``server`` or ``worker``; empty for a command."""
+    """The kind of process: ``server`` or ``worker``; empty for a command."""
     address: str = ""
-    """Where a server is reached on its host; empty for others."""
+    """The address of a server on its host; empty for other processes."""
     concurrency: int | None = None
-    """How many sessions a worker runs at a time."""
+    """The number of sessions that a worker runs at a time."""
     draining: bool = False
     """Whether it takes no more sessions and ends when those it runs have come to rest."""
     labels: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""MCP: what a server offers, and how the connection to it is. The states have the names that clients know."""
+"""MCP: the tools, prompts and resources of a server, and the state of its connection, by the names of clients."""
 
 from typing import TypeAlias
 
@@ -40,7 +40,7 @@ class McpResource(Value):
 
 
 class McpTemplate(Value):
-    """Files of a server whose addresses have places to fill in."""
+    """A URI template for files of a server."""
 
     name: str
     uri_template: str
@@ -49,7 +49,7 @@ class McpTemplate(Value):
 
 
 class McpOffers(Value):
-    """What a server offers."""
+    """The tools, prompts, resources and instructions that a server offers."""
 
     tools: tuple[McpTool, ...] = ()
     """In the order of their names."""
@@ -57,36 +57,36 @@ class McpOffers(Value):
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpTemplate, ...] = ()
     instructions: str | None = None
-    """What a model should know of it."""
+    """A text of the server for models."""
 
 
 class McpInstructions(Value):
-    """What a server says that a model should know."""
+    """The text of a server for models."""
 
     server: str
     text: str
 
 
 class McpConnected(Value, tag_field="status", tag="connected"):
-    """Calls can be made."""
+    """The server is connected and takes calls."""
 
 
 class McpDisabled(Value, tag_field="status", tag="disabled"):
-    """The settings or the user say that it is not used."""
+    """The server is switched off by the settings or the user."""
 
 
 class McpFailed(Value, tag_field="status", tag="failed"):
-    """It could not be started or reached, or the connection broke."""
+    """The server could not be started or reached, or the connection broke."""
 
     error: str
 
 
 class McpNeedsAuth(Value, tag_field="status", tag="needs_auth"):
-    """It wants to know who calls."""
+    """The server requires a login."""
 
 
 class McpNeedsRegistration(Value, tag_field="status", tag="needs_client_registration"):
-    """A login needs a client that is registered by hand."""
+    """The server requires a login by a client that is registered by hand."""
 
     error: str
 

@@ -111,7 +111,7 @@ class SessionFailed(Notification):
 
     @property
     def error(self) -> Failure:
-        """What went wrong."""
+        """The failure of the turn."""
         found = self._property("error")
         if not isinstance(found, Failure):
             raise AttributeError(f"error has an unknown shape: {found!r:.80}")
@@ -179,7 +179,7 @@ class TodosUpdated(Notification):
 
 
 class DiffUpdated(Notification):
-    """``session.diff``: what a session changed on disk is known anew."""
+    """``session.diff``: the changes of a session on disk were computed again."""
 
     @property
     def diffs(self) -> tuple[FileDiff, ...]:

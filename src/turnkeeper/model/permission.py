@@ -20,7 +20,7 @@ Ruleset: TypeAlias = tuple[Rule, ...]
 PermissionAnswer: TypeAlias = Literal["once", "always", "reject"]
 
 Absence: TypeAlias = Literal["nobody", "late"]
-"""Why a refusal is not the user's own: nobody could be asked, or nobody answered in time."""
+"""The reason for a refusal that is not from the user: nobody could be asked, or nobody answered in time."""
 
 
 class AskedBy(Value):
@@ -42,9 +42,9 @@ class PermissionRequest(Value):
     """The patterns that an answer "always" allows for good."""
     tool: AskedBy
     deadline: Private[int | None] = None
-    """When the configured default answers in place of the user, in milliseconds since 1970."""
+    """The time when the configured default answers in place of the user, in milliseconds since 1970."""
     default: Private[Literal["once", "reject"] | None] = None
-    """What is answered at the deadline."""
+    """The answer at the deadline."""
 
 
 class Reply(Value):
@@ -57,7 +57,7 @@ class Reply(Value):
 
 
 class SavedApproval(Value):
-    """What a user allowed for good in a project.
+    """A permanent approval of a user in a project.
 
     ``directory`` is the top of its repository on this disk, or, without a repository, the directory it was given in.
     """

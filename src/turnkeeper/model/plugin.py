@@ -1,4 +1,4 @@
-"""Plugin status: what became of a plugin in a running program, and what went wrong in it last."""
+"""Plugin status: the state of a plugin in a running program, and its last error."""
 
 from typing import Literal, TypeAlias
 
@@ -13,15 +13,15 @@ class PluginStatus(Value, omit_defaults=False):
     name: str
     kind: Literal["package", "file"]
     source: str
-    """The file, or what the entry point names."""
+    """The file, or the value of the entry point."""
     hooks: tuple[str, ...]
     state: PluginState
     """``failed`` if it could not be loaded; a plugin stays ``loaded`` if only a hook of it failed."""
     error: str | None
-    """What went wrong last since it was loaded."""
+    """The last error since it was loaded."""
     failures: int
-    """How often something went wrong since then."""
+    """The number of errors since then."""
     failed_at: int | None
-    """When it last did, in milliseconds since 1970."""
+    """The time of the last error, in milliseconds since 1970."""
     stopped: tuple[str, ...]
     """Hooks that took too long, and are not called until the plugin is loaded again."""

@@ -29,7 +29,7 @@ class QuestionRequest(Value):
     questions: tuple[Question, ...]
     tool: AskedBy
     deadline: Private[int | None] = None
-    """When the questions count as dismissed, in milliseconds since 1970."""
+    """The time when the questions count as dismissed, in milliseconds since 1970."""
 
 
 class QuestionReply(Value):

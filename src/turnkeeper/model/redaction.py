@@ -1,4 +1,4 @@
-"""Redaction: what is known of secrets before a text is searched, and what was masked."""
+"""Redaction: the secrets that are known before a text is searched, and the report of those that were masked."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ class KnownSecret(Value):
 
 
 class MaskedKind(Value):
-    """Secrets of one kind that were masked: how often, how many different ones, and how often at which place."""
+    """The masked secrets of one kind: their count, the count of different ones, and the counts by place."""
 
     kind: str
     count: int
@@ -26,7 +26,7 @@ class MaskedKind(Value):
 
 
 class RedactionReport(Value):
-    """What a redaction masked, without the secrets themselves."""
+    """The report of a redaction, without the secrets themselves."""
 
     masked: tuple[MaskedKind, ...] = ()
     doubtful: int = 0
@@ -35,5 +35,5 @@ class RedactionReport(Value):
 
     @property
     def count(self) -> int:
-        """How many places were masked."""
+        """The number of masked places."""
         return sum(one.count for one in self.masked)

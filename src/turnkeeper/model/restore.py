@@ -1,4 +1,4 @@
-"""File restores: what a revert, or its end, does to the files of a project; file by file."""
+"""File restores: the changes of a project's files by a revert, or by its end, file by file."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -6,10 +6,10 @@ from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 
 RestoreKind: TypeAlias = Literal["restore", "create", "delete", "merged", "conflict", "unchanged"]
-"""What becomes of a file. ``merged``: changes of others are kept. ``conflict``: the file is left as it is."""
+"""The result for a file. ``merged``: changes of others are kept. ``conflict``: the file is left as it is."""
 
 OTHER_MODE: Final = "other"
-"""The mode of what is no file and no link, such as a pipe, and of a file behind a link."""
+"""The mode of anything but a file or a link, such as a pipe, and of a file behind a link."""
 
 
 class FileState(Value):
@@ -27,18 +27,18 @@ class FileEdit(Value):
 
 
 class FileRestore(Value):
-    """One file of a restore: what it is ``now``, and what it becomes. Its name is relative to the restore's root."""
+    """One file of a restore: its state ``now``, and its state after. Its name is relative to the restore's root."""
 
     file: str
     kind: RestoreKind
     now: FileState | None = None
     to: FileState | None = None
     undone: FileEdit | None = None
-    """What the pending revert has done to the file in all. A redo takes it back."""
+    """The whole change of the file by the pending revert. A redo undoes it."""
     earlier: FileEdit | None = None
-    """What the pending revert had done to the file before. It stays true if the file cannot be written."""
+    """The earlier change of the file by the pending revert. It stays valid if the file cannot be written."""
     reason: str | None = None
-    """Why the file is left as it is, or what is to be known before it is put back."""
+    """The reason why the file is left as it is, or a warning about putting it back."""
 
     @property
     def writes(self) -> bool:
@@ -47,14 +47,14 @@ class FileRestore(Value):
 
 
 class Reverted(Value):
-    """A revert, or its end: the session after it and what became of each file. ``is_plan``: nothing was done yet."""
+    """A revert, or its end: the session after it and the result for each file. ``is_plan``: nothing was done yet."""
 
     session: Session
     message_id: str | None = None
-    """From which message on the history is, or would be, set aside; None: it is whole."""
+    """The message from which on the history is, or would be, set aside; None if nothing is set aside."""
     files: tuple[FileRestore, ...] = ()
     problem: str | None = None
-    """What is not put back besides conflicts, and why."""
+    """Changes that are not undone, besides conflicts, with the reasons."""
     is_plan: bool = False
 
     @property

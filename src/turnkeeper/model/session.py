@@ -44,7 +44,7 @@ class Revert(Value):
     diff: str | None = None
     files: tuple[JsonObject, ...] | None = None
     keeps_message: Private[bool] = False
-    """The second generation of the API sets aside what comes after the message, and not the message itself."""
+    """The second generation of the API sets aside the messages after this one, and not the message itself."""
     conflicts: Private[tuple[str, ...] | None] = None
     """Files that were left as they are, because others changed them."""
 

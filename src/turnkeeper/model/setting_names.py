@@ -23,7 +23,7 @@ OPEN: Final[frozenset[type]] = frozenset(
         *(ModalityConfig, InterleavedConfig, RouteConfig),
     }
 )
-"""Objects that may have keys of their own: options of a provider, and what models.dev says besides."""
+"""Objects that may have keys of their own: options of a provider, and further fields of models.dev."""
 
 UNUSED: Final[Mapping[str, str]] = {
     "$schema": "the address of the JSON Schema, for editors",
@@ -48,4 +48,4 @@ UNUSED: Final[Mapping[str, str]] = {
     "username": "the name that clients show",
     "watcher": "files that opencode does not watch",
 }
-"""Settings of opencode without a meaning of their own here. They are no mistake, so that files can be shared."""
+"""Settings of opencode that have no effect here. They are no error, so that files can be shared."""

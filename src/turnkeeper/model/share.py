@@ -1,4 +1,4 @@
-"""Share: what a link shows of a session, and what is stored of the link. The secret itself is not stored."""
+"""Share: the content that a link shows of a session, and the stored record of the link, without its secret."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -6,10 +6,10 @@ from turnkeeper.model.redaction import KnownSecret, RedactionReport
 from turnkeeper.model.value import Value
 
 ShareItem: TypeAlias = Literal["messages", "tools", "diffs", "todos", "reasoning", "outputs", "files", "usage"]
-"""What a link may show. ``tools`` are calls with bounded outputs, ``outputs`` whole ones, ``files`` attachments."""
+"""The kinds of content. ``tools`` are calls with bounded outputs, ``outputs`` whole ones, ``files`` attachments."""
 
 INCLUDED: Final[tuple[ShareItem, ...]] = ("messages", "tools", "diffs", "todos")
-"""What a link shows unless the caller chooses."""
+"""The default content of a link."""
 
 
 class RemoteShare(Value):
@@ -24,7 +24,7 @@ class RemoteShare(Value):
 
 
 class HostedShare(Value):
-    """A link as it is stored: the hash of its secret, what it shows, and until when (milliseconds since 1970)."""
+    """A link as it is stored: the hash of its secret, its content, and its expiry (milliseconds since 1970)."""
 
     id: str
     secret_hash: str
@@ -40,7 +40,7 @@ class HostedShare(Value):
 
 
 class ShareLink(Value):
-    """A new link. ``secret`` is told here and nowhere else; ``url`` has it behind a ``#``, which no server is sent."""
+    """A new link. ``secret`` is returned here only; ``url`` has it after a ``#``, a part that no server is sent."""
 
     id: str
     session_id: str

@@ -6,11 +6,11 @@ from turnkeeper.model.value import Value
 
 
 class Skill(Value):
-    """What a ``SKILL.md`` file gives: its name, what it is for, and the text."""
+    """The content of a ``SKILL.md`` file: its name, its purpose and its text."""
 
     name: str
     description: str | None = None
-    """What it is for. Models are told only of skills that have one."""
+    """The purpose of the skill. Models are told only of skills with a description."""
     location: str
     """The path of the file."""
     content: str

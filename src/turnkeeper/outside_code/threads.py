@@ -21,7 +21,7 @@ from turnkeeper.outside_code import StrayExit, contained
 log = logging.getLogger(__name__)
 
 GRACE_S: Final = 1.0
-"""How long an async function may take to end after it was cancelled, before it is left alone."""
+"""Seconds that an async function may take to end after it was cancelled, before it is left running."""
 
 
 class OutsideThreads:
@@ -34,7 +34,7 @@ class OutsideThreads:
         self._is_closed = False
 
     async def call(self, function: Callable[..., object], *given: object, keeps_late: bool = False) -> object:
-        """What a function gives or raises, async or not. When the caller is cancelled, an async function is, too.
+        """The result of a function, async or not, or its exception. A cancelled caller cancels an async function, too.
 
         With ``keeps_late``, a cancelled caller waits for the function for GRACE_S, and gets a result that comes then.
         """
@@ -106,7 +106,7 @@ class OutsideThreads:
 
 
 class _Outcome(NamedTuple):
-    """What a function gave, or raised."""
+    """The result of a function, or its exception."""
 
     result: object = None
     error: BaseException | None = None
@@ -140,7 +140,7 @@ class _Answer:
 
 
 class _LoopCall:
-    """A call of an async function. All but the making of it happens on that event loop."""
+    """A call of an async function. All methods but ``__init__`` run on the event loop of the function."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], answer: _Answer) -> None:
         self._work, self._answer = work, answer
@@ -219,5 +219,5 @@ def _outcome(function: Callable[[], object]) -> _Outcome:
 
 
 def _stray(error: KeyboardInterrupt) -> StrayExit:
-    """What takes the place of a KeyboardInterrupt that is not the user's, and would end the event loop."""
+    """The replacement for a KeyboardInterrupt that is not the user's, and that would end the event loop."""
     return StrayExit(repr(error))

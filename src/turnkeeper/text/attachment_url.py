@@ -73,7 +73,7 @@ def read_file_url(url: str) -> FileUrl | None:
 
 
 def line_query(first: int, last: int | None = None) -> str:
-    """What follows the path in a ``file:`` URL for these lines; without ``last`` for the line or its symbol."""
+    """The query of a ``file:`` URL for these lines; without ``last`` for the line or its symbol."""
     exact = "&exact=1" if first == last else ""
     return f"?start={first}&end={first if last is None else last}{exact}"
 

@@ -41,7 +41,7 @@ Span: TypeAlias = tuple[int, int]
 """A stretch of a text, from its start to its end."""
 
 PLACES_MAX: Final = 1000
-"""How many places of one text are counted."""
+"""Places of one text that are counted."""
 
 EditOutcome: TypeAlias = Edited | NoMatch | Ambiguous | Oversized
 
@@ -76,7 +76,7 @@ class EditMatch(Value):
 
 
 def locate(content: str, search: str, *, every: bool = False) -> EditMatch | NoMatch | Ambiguous | Oversized:
-    """Where in a text the searched one is. Line ends must be the same in both.
+    """The place of ``search`` in a text. Line ends must be the same in both.
 
     A strategy that finds several places decides nothing. A later one may still tell them apart, as lines that are alike
     but for their indentation; a place that only it finds is not trusted then.
@@ -107,7 +107,7 @@ def locate(content: str, search: str, *, every: bool = False) -> EditMatch | NoM
 
 
 def _places(content: str, candidates: Sequence[str]) -> list[Span]:
-    """Where the candidates of one strategy are. A candidate inside another is the same place."""
+    """The places of the candidates of one strategy. A candidate inside another is the same place."""
     places: list[Span] = []
     for candidate in dict.fromkeys(candidates):
         # Two occurrences that overlap are two, for it is unclear which is meant.
@@ -119,7 +119,7 @@ def _places(content: str, candidates: Sequence[str]) -> list[Span]:
 
 
 def _occurrences(content: str, candidate: str, *, step: int) -> Iterator[Span]:
-    """Where a text occurs. The next place is looked for this many characters behind the last."""
+    """The places at which a text occurs. The search goes on ``step`` characters after the start of the last place."""
     start = content.find(candidate)
     while start >= 0:
         yield start, start + len(candidate)
@@ -127,7 +127,7 @@ def _occurrences(content: str, candidate: str, *, step: int) -> Iterator[Span]:
 
 
 def _is_same(one: Span, other: Span) -> bool:
-    """Whether one place lies in the other. Two that only share a part are two."""
+    """Whether one place lies in the other. Two places that only overlap are different."""
     inner, outer = sorted((one, other), key=lambda span: span[1] - span[0])
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 

@@ -10,7 +10,7 @@ SIMILARITY_MIN: Final = 0.65
 """Minimum average similarity of the lines between two anchors."""
 
 SIMILARITY_MARGIN: Final = 0.05
-"""How much more alike than all others a block must be to be the one that is meant."""
+"""The lead in similarity that a block must have over all others to be the only match."""
 
 COMPARED_MAX: Final = 1_000_000
 """Maximum number of character pairs to compare, about half a second of work. Further blocks are left out."""

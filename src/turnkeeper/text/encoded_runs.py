@@ -1,4 +1,4 @@
-"""Encoded runs: pieces of a text that are base64, hexadecimal digits or escapes, and what they stand for."""
+"""Encoded runs: pieces of a text that are base64, hexadecimal digits or escapes, with their decoded content."""
 
 import html
 import re
@@ -24,17 +24,17 @@ PRINTABLE_MIN: Final = 0.9
 
 
 class Run(NamedTuple):
-    """A piece of a text from ``start`` to ``end``, and what it stands for."""
+    """An encoded piece of a text from ``start`` to ``end``, and its decoded content."""
 
     start: int
     end: int
     decoded: str
     is_text: bool
-    """Whether it stands for readable text, and not for an image or the like."""
+    """Whether the decoded content is readable text, and not an image or the like."""
 
 
 def runs(text: str) -> Iterator[Run]:
-    """What is encoded in a text. One piece may be given several times, read in different ways."""
+    """The encoded pieces of a text. A piece that can be decoded in several ways is given for each of them."""
     for match in _BASE64.finditer(text):
         yield from _base64(match)
     for match in _HEX.finditer(text):
@@ -50,7 +50,7 @@ def runs(text: str) -> Iterator[Run]:
 
 
 def _base64(match: re.Match[str]) -> Iterator[Run]:
-    """All four ways to read base64: what stands before it, as a path, may belong to the alphabet too."""
+    """The base64 decoded from each of four offsets: a text before it, such as a path, may be of the same alphabet."""
     joined = _LAYOUT.sub("", match[0]).rstrip("=").replace("-", "+").replace("_", "/")
     for skipped in range(min(4, len(joined))):
         piece = joined[skipped:]

@@ -23,7 +23,7 @@ _BOOLEAN: Final = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 
 
 class FrontmatterError(ValueError):
-    """The front matter is no YAML, not of an object, or has no end."""
+    """The front matter is no YAML, is not an object, or has no end."""
 
 
 class MarkdownDocument(NamedTuple):

@@ -13,13 +13,13 @@ SIZE_MAX: Final = 100_000
 """Characters of a glob, times the globs without braces that it stands for."""
 
 _FOLDERS: Final = "(?:[^/]*+/)*"
-"""Any number of whole segments. What one of them has taken it does not give back."""
+"""Any number of whole segments, without backtracking into them."""
 
 
 def compile_glob(pattern: str) -> re.Pattern[str]:
     """A regular expression for ``fullmatch`` on a relative path with slashes. Raises Invalid for an invalid glob.
 
-    The first place where a piece between two stars fits is as good as a later one, so each is an atomic group and
+    The first match of a piece between two stars is as good as a later one, so each piece is an atomic group and
     matching takes linear time. Plain ``.*`` for the stars could take for ever, and all sessions would wait for it.
     """
     prefix = "" if "/" in pattern.removeprefix("./") else _FOLDERS

@@ -36,7 +36,7 @@ def parse(text: str) -> Json:
 
 
 def parse_plain(text: str) -> Json:
-    """Parse what ``plain`` made of a text. Raises JsoncError."""
+    """Parse the output of ``plain``. Raises JsoncError."""
     try:
         return json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse)
     except json.JSONDecodeError as error:

@@ -93,7 +93,7 @@ class _Walk:
         return found[0]
 
     def is_next(self, sign: str) -> bool:
-        """Whether this is next; it is skipped then."""
+        """Whether the text continues with ``sign``, which is then skipped."""
         if not self.text.startswith(sign, self.at):
             return False
         self.at += len(sign)

@@ -66,16 +66,19 @@ class _Member(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """The object that a path leads to as far as it goes: its members, and how many steps lead to it."""
+    """The innermost existing object on a path: its members, and the number of steps to it."""
 
     at: int
-    """The place behind its opening brace."""
+    """The index after its opening brace."""
     members: list[_Member]
     depth: int
 
 
 def _reached(text: str, path: Sequence[str]) -> _Reached | None:
-    """None for a text that is not walked to its end, and for a path that is there twice or leads into no object."""
+    """The innermost existing object on a path.
+
+    None for a text with a syntax error, for a path that occurs twice, and for one that leads into no object.
+    """
     plain = jsonc.plain(text)
     opened = re.match(r"\ufeff?\s*\{", plain)
     if opened is None:

@@ -9,7 +9,7 @@ from turnkeeper.text.shape import OPEN, PASSWORD, Found, is_chosen, is_password,
 
 _BETWEEN: Final = r"(?:\s{0,3}|[ \t]{0,24})(?:=>|:=|=(?!=)|:(?!:))(?:\s{0,3}|[ \t]{0,24})(?:base64:)?"
 _NAMED: Final = re.compile(rf"(?:{SECRET_NAME}){OPEN}\]?(?::\s?&?[a-z]+ ?(?==))?{_BETWEEN}")
-"""A name and what stands between it and its value; for a text in lower case."""
+"""A secret name with the characters between the name and its value; for a text in lower case."""
 _PASSWORD_NAME: Final = (
     r"(?:passw(?:or)?d|passphrase|passwort|kennwort|contraseña|mot de passe|senha"
     r"|(?:(?<![a-z])|(?<=\\[nrt]))(?:ssh|db|pg|smtp)?(?:pass|pwd?|psk))"

@@ -49,7 +49,7 @@ class PatchError(ValueError):
 
 
 class PatchLine(NamedTuple):
-    """A line that stays, goes or comes."""
+    """A line of a chunk: unchanged, removed or added."""
 
     operation: Operation
     text: str
@@ -71,13 +71,13 @@ class AddFile(NamedTuple):
 
 
 class DeleteFile(NamedTuple):
-    """A file that goes."""
+    """A deleted file."""
 
     path: str
 
 
 class UpdateFile(NamedTuple):
-    """A file that changes, and may get another name."""
+    """A changed file, which may get another name."""
 
     path: str
     chunks: tuple[Chunk, ...]
@@ -88,7 +88,7 @@ Section: TypeAlias = AddFile | DeleteFile | UpdateFile
 
 
 def parse(text: str) -> tuple[Section, ...]:
-    """The sections of a patch. What stands around the envelope, as a here-document, is left out. Raises PatchError."""
+    """The sections of a patch. Text around the envelope, such as a here-document, is left out. Raises PatchError."""
     lines = text.replace("\r\n", "\n").split("\n")
     stripped = [line.strip() for line in lines]
     if BEGIN not in stripped or END not in stripped[stripped.index(BEGIN) :]:
@@ -197,7 +197,7 @@ class _Line(NamedTuple):
 
 
 def apply(content: str, chunks: Sequence[Chunk]) -> str:
-    """The content after all chunks. Lines that stay keep every character that they have in the file.
+    """The content after all chunks. Unchanged lines keep every character that they have in the file.
 
     Raises PatchError with the lines that are not there.
     """
@@ -231,7 +231,7 @@ def _lines(content: str) -> list[_Line]:
 
 
 def _locate(texts: Sequence[str], chunk: Chunk, start: int) -> tuple[int, tuple[PatchLine, ...]]:
-    """Where the lines of a chunk begin, and which of its lines are to be applied there."""
+    """The index at which the lines of a chunk begin, and the lines to apply there."""
     for context in chunk.contexts:
         found = _seek(texts, [context], start, is_at_end=False)
         if found is None:

@@ -9,7 +9,7 @@ _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 class _Line(NamedTuple):
     text: str
-    """With its sign, and with the mark of a missing line feed, if it has one."""
+    """The line with its sign, and with the mark of a missing line feed, if there is one."""
     old: int
     new: int
     """The numbers of the next line of each version."""
@@ -44,7 +44,7 @@ def _hunks(patch: str) -> Iterator[list[_Line]]:
 
 
 def _split(lines: list[_Line], context: int) -> Iterator[str]:
-    """The hunks that are left of one hunk."""
+    """The hunks into which one hunk is split when context lines are removed."""
     kept = {
         place + offset for place, line in enumerate(lines) if line.is_change for offset in range(-context, context + 1)
     }

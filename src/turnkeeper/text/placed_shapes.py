@@ -1,4 +1,4 @@
-"""Placed shapes: values that stand where secrets stand, in headers, addresses, commands and files."""
+"""Placed shapes: values at the places of secrets, in headers, addresses, commands and files."""
 
 import re
 from typing import Final
@@ -40,16 +40,16 @@ _TECHNICAL: Final = re.compile(
     r"|[a-z]+(?:_[a-z]+)*_?\d{1,2}|\d{4}-\d\d.*|0x[0-9a-f]+|[a-f0-9]{7,64}|[\w-]+\.(?:py|js|ts|md|json|toml|txt|html|c|h|go|rs)",
     re.I,
 )
-"""Words with digits that are no passwords: names of methods, versions, dates, hashes, files."""
+"""Technical words with digits, which are not passwords: names of methods, versions, dates, hashes, files."""
 
 
 def _is_mixed(value: str) -> bool:
-    """Whether a word near the word "password" is one: letters and digits, and no technical term."""
+    """Whether a word near the word "password" is a password: letters and digits, and no technical term."""
     return is_chosen(value) and any(map(str.isalpha, value)) and _TECHNICAL.fullmatch(value) is None
 
 
 def _is_key(value: str) -> bool:
-    """Whether a long word near the name of a secret is one: all kinds of characters, or many hexadecimal digits."""
+    """Whether a long word near a secret name is a secret: all kinds of characters, or many hexadecimal digits."""
     kinds = any(map(str.islower, value)) and any(map(str.isupper, value)) and any(map(str.isdigit, value))
     is_hex = len(value) >= 32 and re.fullmatch("[0-9a-f]+", value) is not None
     return (kinds or is_hex) and is_random(value) and entropy(value) >= 3.2 and _OWN_ID.match(value) is None

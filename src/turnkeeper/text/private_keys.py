@@ -10,15 +10,15 @@ _BEGIN: Final = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 _END: Final = r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 _BETWEEN: Final = rf"(?:\\[rn]|[\s\"'+,|>#*\-]|{LINE_NUMBER})*+"
 _KEY_LINES: Final = rf"(?>(?:{_BETWEEN}[A-Za-z0-9+/=]{{20,}}+)+)"
-"""Lines of base64, also with what a diff, a listing or a source text puts around them. Atomic: it never goes back."""
+"""Lines of base64, also with the signs of a diff, a listing or a source text around them. Without backtracking."""
 _END_MARK: Final = re.compile(_END)
 _KEY_LINE: Final = re.compile(rf"(?:[\s\"'+,|>#*\-]|{LINE_NUMBER})*+[A-Za-z0-9+/=]{{8,}}+[\s\"',\\nr+]*")
 KEY_CHARS_MAX: Final = 20_000
-"""A private key is looked for in so many characters before the mark of its end."""
+"""Characters before the end mark of a private key in which the key is searched."""
 
 
 def _is_key(value: str) -> bool:
-    """Whether most of what stands between two marks is base64, and not the source of a program that reads keys."""
+    """Whether the text between two marks is mostly base64, and not the source of a program that reads keys."""
     inside = re.sub(r"-----[^-\n]{1,60}-----", "", value)
     runs = sum(map(len, re.findall(r"[A-Za-z0-9+/=]{16,}", inside)))
     return runs >= 32 and runs * 2 > len(re.sub(r"\s|\\n", "", inside))

@@ -41,7 +41,7 @@ SHORT: Final = 6
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what stands under this key of an object is a secret by its name: ``apiKey``, ``client_secret``."""
+    """Whether a key of an object names a secret: ``apiKey``, ``client_secret``."""
     return _NAME.fullmatch(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)) is not None
 
 
@@ -52,7 +52,7 @@ def is_secret_variable(name: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for one that is not there: ``<token>``, ``$TOKEN``, ``changeme``."""
+    """Whether a value is a placeholder for another one: ``<token>``, ``$TOKEN``, ``changeme``."""
     value = value.strip()
     return not value or _PLACEHOLDER.fullmatch(value) is not None or _STANDS_FOR_ANOTHER.search(value) is not None
 

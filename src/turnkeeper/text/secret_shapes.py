@@ -1,4 +1,4 @@
-"""Secret shapes: finds tokens of vendors, private keys, and values that stand where secrets stand."""
+"""Secret shapes: finds tokens of vendors, private keys, and values at the places of secrets."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _BREAK: Final = re.compile(
 )
 """A line break after a word, and a next line that begins with something else than a plain word."""
 _LINE_CHARS_MAX, _REST_CHARS = 400, 40
-"""How much is read before the line break, and after the word that follows it."""
+"""Characters that are read before the line break, and after the word that follows it."""
 
 
 def shapes_in(text: str) -> Iterator[Found]:
@@ -74,7 +74,7 @@ _OWN_ID: Final = re.compile(r"(?:ses|msg|prt|per|que|evt)_[0-9a-f]{12}")
 
 
 def doubtful_in(text: str) -> Iterator[tuple[int, str]]:
-    """Long words that look drawn by lot, and where they begin. They are as often hashes as secrets."""
+    """Long words that look random, with their positions. They are as often hashes as secrets."""
     for match in _LONG.finditer(text):
         word = match[0]
         kinds = (any(map(str.islower, word)), any(map(str.isupper, word)), any(map(str.isdigit, word)))

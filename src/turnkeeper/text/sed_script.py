@@ -31,7 +31,7 @@ def only_edits(script: str) -> bool:
 
 
 def _after_addresses(script: str, place: int) -> int | None:
-    """Where the command begins behind blanks and addresses; None if one does not end."""
+    """The index of the command after blanks and addresses; None if an address does not end."""
     while place < len(script):
         if script[place] in " \t\n;,!":
             place += 1
@@ -49,7 +49,7 @@ def _after_addresses(script: str, place: int) -> int | None:
 
 
 def _after_command(script: str, place: int) -> int | None:
-    """Where a harmless command ends; None for any other."""
+    """The index after a harmless command; None for any other command."""
     if place == len(script):
         return place
     command, place = script[place], place + 1
@@ -69,13 +69,13 @@ def _after_command(script: str, place: int) -> int | None:
 
 
 def _written(script: str, place: int) -> int | None:
-    """Where ``w`` ends if its file is an output of the command itself."""
+    """The index after ``w`` if its file is standard output or standard error; else None."""
     name = re.match(r"w[ \t]*([^\n]*)", script[place:])
     return place + name.end() if name is not None and name[1] in _HARMLESS_FILES else None
 
 
 def _end_of_part(script: str, place: int) -> int | None:
-    """Behind the end of a part that begins and ends with the character at a place; None if it does not end."""
+    """The index after a part that begins and ends with the character at ``place``; None if the part does not end."""
     if place >= len(script):
         return None
     limit, place = script[place], place + 1

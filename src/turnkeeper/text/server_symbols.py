@@ -1,4 +1,4 @@
-"""Symbols as a language server tells them: a tree or a flat list, with the names that each language writes."""
+"""Symbols from a language server: a tree or a flat list, with names in the form of each language."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ DEPTH_MAX: Final = 32
 SYMBOLS_MAX: Final = 20_000
 
 _RECEIVER: Final = re.compile(r"\(\*?([^)]*)\)\.")
-"""What stands before the name of a method of Go: ``(*App).Run``."""
+"""The receiver before the name of a method in Go: ``(*App).Run``."""
 _IMPLEMENTED: Final = re.compile(r"impl\b.*?\bfor\s+|impl\b(?:<[^>]*>)?\s*")
-"""What stands before the type whose methods Rust implements: ``impl Display for App``."""
+"""The words before the type of an implementation in Rust: ``impl Display for App``."""
 _GENERIC: Final = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 
 
 def server_symbols(answer: Json) -> tuple[Symbol, ...]:
-    """The symbols of an answer to ``textDocument/documentSymbol``. What is no symbol in it is left out."""
+    """The symbols of an answer to ``textDocument/documentSymbol``. Entries that are not symbols are left out."""
     found: list[Symbol] = []
     for one in _symbols(answer, (), 0):
         found.append(one)
@@ -55,7 +55,7 @@ def _lines(given: Json) -> tuple[int, int] | None:
 
 
 def _plain(name: str) -> tuple[str, ...]:
-    """The names in a name, as people write them after ``@``: without types, parameters and what is implemented."""
+    """The names in a name, as people write them after ``@``: without types, parameters and traits."""
     name = _RECEIVER.sub(r"\1.", name.strip(), count=1) if name.startswith("(") else name.strip()
     name = _IMPLEMENTED.sub("", name, count=1) if name.startswith("impl") else name
     name = _GENERIC.sub("", name).partition("(")[0].strip()

@@ -1,4 +1,4 @@
-"""Shape: what secrets of one kind look like, and what tells a secret from code, prose and placeholders."""
+"""Shape: the pattern of one kind of secrets, and the tests that tell a secret from code, prose and placeholders."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from turnkeeper.text.secret_names import is_placeholder
 API_KEY, TOKEN, PASSWORD, PRIVATE_KEY, URL_LOGIN = "api-key", "token", "password", "private-key", "url-login"
 
 OPEN: Final = r"\\*[\"'`]?"
-"""A quote that may stand there, also escaped, as in JSON within JSON."""
+"""An optional quote, also an escaped one, as in JSON within JSON."""
 LINE_NUMBER: Final = r"\d{1,6}(?:[:|→]|\t)"
 """The number that a listing puts before a line: of grep, of our `read`, of `cat -n`, of Claude Code."""
 WORD_BEGINS: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
@@ -21,7 +21,7 @@ _NO_PASSWORD: Final = re.compile(
     r"[A-Za-z]+|[a-z][a-z_.:/-]*|[A-Z][A-Z_-]*|[\w.]*\.[a-z_]+|.*(?:\{.*\}|<.*>|\(.*\)).*", re.S
 )
 _GENERATED: Final = re.compile(r"(?=.*\d)(?=(?:.*[!@#$%^&*(=+)]){4})[\w!@#$%^&*(=+)-]{32,}")
-"""Long passwords as generators draw them, with brackets too. A pattern or a call has other signs as well."""
+"""Long passwords of generators, with brackets too. A pattern or a call has other signs as well."""
 _CODE: Final = re.compile(r".*(?:[{}<>()|]|\$\w|%[sd]\b|::).*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[\w-]*_[\w-]*_?", re.S)
 _LOWER_RUN: Final = re.compile("[a-z]+")
 _TYPE_NAMES: Final = (
@@ -38,7 +38,7 @@ _TYPES: Final = frozenset(_TYPE_NAMES.split())
 
 
 class Found(NamedTuple):
-    """A secret in a text: where it begins and ends, and its kind."""
+    """A secret in a text: its start, its end and its kind."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class Found(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What secrets of one kind look like. The group ``v`` is the secret, or else the whole match."""
+    """The pattern of one kind of secrets. The group ``v`` is the secret, or else the whole match."""
 
     kind: str
     hints: tuple[str, ...]
@@ -66,7 +66,7 @@ def vendors(hints: str, pattern: str, kind: str = API_KEY) -> Shape:
 
 
 def after(hints: str, pattern: str, kind: str = PASSWORD, is_secret: Callable[[str], bool] | None = None) -> Shape:
-    """Values that follow one of the hints, which a space divides (``~`` stands for a space in one)."""
+    """Values that follow one of the hints, which are separated by spaces (``~`` stands for a space in a hint)."""
     names = tuple(hint.replace("~", " ") for hint in hints.split(" "))
     return Shape(kind, names, re.compile(pattern, re.I), is_secret or is_random)
 
@@ -78,7 +78,7 @@ def entropy(text: str) -> float:
 
 
 def is_random(value: str) -> bool:
-    """Whether a value looks drawn by lot: digits among letters, or letters whose case changes too often for words."""
+    """Whether a value looks random: digits among letters, or letters whose case changes too often for words."""
     if len(value) < 8 or is_placeholder(value) or entropy(value) < 2.5:
         return False
     if any(one.isdigit() for one in value):
@@ -88,7 +88,7 @@ def is_random(value: str) -> bool:
 
 
 def is_password(value: str) -> bool:
-    """Whether a quoted value below a secret name is one. Names of settings and sentences are none."""
+    """Whether a quoted value under a secret name is a password, and not the name of a setting or a sentence."""
     if is_placeholder(value) or any(map(str.isspace, value)):
         return False
     if _GENERATED.fullmatch(value) is not None and is_random(value):
@@ -97,7 +97,7 @@ def is_password(value: str) -> bool:
 
 
 def is_value(value: str) -> bool:
-    """Whether a value is one, and does not stand for one."""
+    """Whether a value is not a placeholder."""
     return not is_placeholder(value)
 
 

@@ -12,7 +12,7 @@ _SEQUENCE: Final = re.compile(
     re.ASCII,
 )
 _NUMBERS: Final = "[-0-9]*"
-"""A wildcard in the place of too many numbers."""
+"""A wildcard that replaces too many numbers."""
 
 
 def braced(text: str) -> list[str]:

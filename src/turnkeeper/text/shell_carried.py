@@ -1,7 +1,7 @@
-"""Commands that run other commands: which ones they run, read off their words.
+"""Commands that run other commands: the inner commands, parsed from the words of the outer one.
 
-``sudo rm x`` runs ``rm x``; ``sh -c 'rm x'`` and ``git -c alias.y='!rm x' y`` run a text. What is computed when the
-command runs is given as it is written, so that a question can show it.
+``sudo rm x`` runs ``rm x``; ``sh -c 'rm x'`` and ``git -c alias.y='!rm x' y`` run a text. A text that is
+computed when the command runs is given as it is written, so that a question can show it.
 """
 
 import re
@@ -28,19 +28,19 @@ _SHELL_FLAGS: Final = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")
 
 
 class Carried(NamedTuple):
-    """What a command runs besides itself: commands as words, texts for a shell, and texts that are not known yet."""
+    """The commands that a command runs: commands as words, texts for a shell, and texts known only when it runs."""
 
     commands: tuple[tuple[Word, ...], ...] = ()
     texts: tuple[str, ...] = ()
     computed: tuple[str, ...] = ()
     runs_input: bool = False
-    """Whether it runs what it reads from its input."""
+    """Whether the command runs code from its input."""
     removed: tuple[Word, ...] = ()
-    """``rm`` and the places in which it removes files."""
+    """The equivalent ``rm`` command: ``rm`` and the places in which files are removed."""
 
 
 def short_option(value: str, letters: Collection[str]) -> tuple[str, int] | None:
-    """The first option of a group such as ``-euo`` that takes a value, and where in the word its value begins.
+    """The first option of a group such as ``-euo`` that takes a value, and the index of its value in the word.
 
     ``letters`` are those options without their dash. The value is the next word if nothing is left of this one.
     """
@@ -55,7 +55,7 @@ def program(words: Sequence[Word]) -> str:
 
 
 def carried(words: tuple[Word, ...]) -> Carried:
-    """What a command runs besides itself."""
+    """The commands that a command runs."""
     if not words or words[0].is_dynamic:
         return Carried()
     name, rest = program(words), words[1:]
@@ -75,7 +75,7 @@ def carried(words: tuple[Word, ...]) -> Carried:
 
 
 def runner_words(words: Sequence[Word]) -> int:
-    """How many words stand before the command that another one runs, as in ``poetry run pytest``; 0 if none does."""
+    """The number of words before the inner command of a runner, as in ``poetry run pytest``; 0 for other commands."""
     verbs = RUNNERS.get(program(words), {})
     if len(words) < 3 or words[1].value not in verbs:
         return 0
@@ -120,7 +120,7 @@ def _after_prefix(name: str, rest: tuple[Word, ...]) -> Carried:
 
 
 def _code_from_input(rest: tuple[Word, ...], inner: tuple[Word, ...]) -> tuple[str, ...]:
-    """The code of a shell into which ``xargs -I`` or ``-i`` puts what it reads."""
+    """The code of a shell into which ``xargs -I`` or ``-i`` inserts its input."""
     own = rest[: len(rest) - len(inner)]
     mark = next((word.value for [word] in _option_values(own, ["-I"])), None)
     mark = mark or next(("{}" for word in own if word.value in ("-i", "--replace")), None)
@@ -129,7 +129,7 @@ def _code_from_input(rest: tuple[Word, ...], inner: tuple[Word, ...]) -> tuple[s
 
 
 def _shell(rest: tuple[Word, ...]) -> Carried:
-    """The text behind ``-c``, which may be one of several flags in a word, or what comes in by the input."""
+    """The text after ``-c``, which may be one of several flags in a word, or else the input of the shell."""
     place, letters = 0, ""
     while place < len(rest) and re.match(r"[-+].", rest[place].value) and not rest[place].is_dynamic:
         word = rest[place]
@@ -193,7 +193,7 @@ def _fd(rest: tuple[Word, ...]) -> Carried:
 
 
 def _git(rest: tuple[Word, ...]) -> Carried:
-    """What ``-c`` sets where git runs it; the command of ``bisect run`` and ``submodule foreach``."""
+    """The settings that git runs as commands, and the commands of ``bisect run`` and ``submodule foreach``."""
     settings: list[Word] = []
     place = 0
     while place < len(rest) and rest[place].value.startswith("-"):
@@ -241,7 +241,7 @@ def _sed(rest: tuple[Word, ...]) -> Carried:
 
 
 def _sed_script(word: Word) -> str:
-    """A script as far as it is known: a variable stands for some text."""
+    """A script with ``x`` in the place of each expansion."""
     if not word.is_dynamic:
         return word.value
     return re.sub(r"\$\{[^}]*\}|\$\w+|\$\([^)]*\)", "x", word.source.strip('"'))

@@ -1,4 +1,4 @@
-"""What the words of a shell command may become when it runs: braces, tildes, and variables whose values are known."""
+"""Expansion of the words of a shell command: braces, tildes, and variables whose values are known."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ LOOKUPS_MAX: Final = 10_000
 """Values of variables that are looked up for one text, each of which may name others. After them none is known."""
 
 _SPECIAL: Final = {"{": "\ue000", ",": "\ue001", "}": "\ue002", "*": "\ue003", "?": "\ue004", "[": "\ue005"}
-"""Stand-ins for characters that mean nothing, because they were quoted."""
+"""Replacements for characters without a special meaning, because they were quoted."""
 _TO_SPECIAL: Final = str.maketrans(_SPECIAL)
 _FROM_SPECIAL: Final = str.maketrans({stand_in: character for character, stand_in in _SPECIAL.items()})
 _HARMLESS: Final = re.compile(
@@ -63,7 +63,7 @@ class Values:
         return None if raw is None else [_expanded(text, word) for text in raw]
 
     def _raw(self, word: Word) -> list[str] | None:
-        """Every value of a word, with stand-ins for what was quoted."""
+        """Every value of a word, with replacements for quoted characters."""
         if re.match(r"~[-+]", word.source):
             return None
         choices = [self._choices(piece) for piece in word.pieces]
@@ -121,7 +121,7 @@ class Values:
         return list(dict.fromkeys(found))
 
     def _computed(self, text: str) -> list[str] | None:
-        """Some substitutions give a name that cannot lead anywhere, or a directory that is known."""
+        """Every value of a substitution that gives a harmless name or a known directory; None for any other."""
         if self._script.functions:
             return None
         if _HARMLESS.fullmatch(text):
@@ -137,7 +137,7 @@ class Values:
 
 
 def _expanded(text: str, word: Word) -> Expanded:
-    """A quoted ``~`` is a file of that name."""
+    """A value as an Expanded. A quoted ``~`` is a file of that name."""
     if text.startswith("~") and not (word.source.startswith("~") or word.pieces[0].kind in ("variable", "split")):
         text = f"./{text}"
     found = re.search(r"[*?\[]", text)

@@ -1,4 +1,4 @@
-"""Splits a shell command that is not understood into pieces: some are no command, but no command is missed."""
+"""Splits a shell command that is not understood into pieces: all of its commands, and pieces that are none."""
 
 import re
 from typing import Final
@@ -8,11 +8,11 @@ from turnkeeper.text.shell_braces import EXPANSIONS_MAX, braced
 _FRAGMENT_ENDS: Final = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else|elif|if|while|until|in|time|coproc)\b|!")
 
 _BRACED: Final = re.compile(r"[^\s;&|()<>{]*\{[^\s;&|()<>]*")
-"""A word with braces, as far as a text that is not understood has words."""
+"""An approximation of a word with braces, in a text that is not understood."""
 
 
 def fragments(text: str) -> tuple[str, ...]:
-    """Every piece of a text that might be a command, quoted or not: some are none, but no command is missed."""
+    """Every piece of a text that might be a command, quoted or not. All commands of the text are among them."""
     joined = text.replace("\\\n", "")
     opened = (
         _BRACED.sub(lambda word: " ".join(braced(word[0])), joined) if text.count("{") <= EXPANSIONS_MAX else joined

@@ -47,12 +47,12 @@ _WHOLE: Final = frozenset(
     ["variable_assignment", "variable_assignments", "declaration_command", "unset_command", "test_command"]
 )
 _SETTING: Final = frozenset(["read", "mapfile", "readarray", "getopts", "printf", "let"])
-"""Commands that set the variables they are given."""
+"""Commands that set the variables named by their arguments."""
 
 # Operators of ``${name...}`` that cut or replace a value, or give another one in its place.
 _READING: Final = frozenset([":-", "-", ":+", "+", ":?", "?", "#", "##", "%", "%%", "/", "//"])
 _IS_ELEMENT: Final = re.compile(r"\$\{#?[A-Za-z_]\w*\[(?:[@*]|\d+)\]\}")
-"""Elements of an array whose subscript is no arithmetic of variables."""
+"""Elements of an array with a constant subscript."""
 _IS_CONSTANT: Final = re.compile(r"\s*\$\(\([\d\s+*/%-]*\)\)")
 _QUOTES: Final = re.compile(r"[`'\"\\]")
 
@@ -76,7 +76,7 @@ def parse(command: str) -> Script | None:
 
 
 class _Shared:
-    """What is collected from a text and from the texts inside it."""
+    """The results collected from a text and from the texts inside it."""
 
     def __init__(self) -> None:
         self.inner_length = 0
@@ -110,7 +110,7 @@ class _Walk:
         self.statement(self.root, 0)
 
     def statement(self, node: "Node", level: int) -> frozenset[tuple[Word, ...]]:
-        """Collect from a statement, or from a word in its place; where the shell then is if the statement succeeded."""
+        """Collect from a statement, or from a word in its place. Returns the directories after it if it succeeded."""
         if level > DEPTH_MAX:
             raise NotUnderstood
         kind = node.type
@@ -209,14 +209,14 @@ class _Walk:
         return succeeded
 
     def words(self, nodes: "list[Node]") -> list[Word]:
-        """The words that adjacent pieces are, or become by their braces."""
+        """The words of adjacent pieces, with their braces expanded."""
         words = braced_words(read_word(self.source, nodes))
         if words is None:
             raise NotUnderstood
         return words
 
     def run_by(self, simple: SimpleCommand, input: str | None = None, *, depth: int = 0) -> frozenset[tuple[Word, ...]]:
-        """Collect a command and what it runs; where the shell then is if it succeeded."""
+        """Collect a command and the commands that it runs. Returns the directories after it if it succeeded."""
         if depth > DEPTH_MAX:
             raise NotUnderstood
         runs = carried(simple.words)
@@ -251,7 +251,7 @@ class _Walk:
             self.pieces_of(text, is_opaque=True)
 
     def moved(self, simple: SimpleCommand) -> frozenset[tuple[Word, ...]]:
-        """Where the shell is after a command succeeded. After it, whether it succeeded or not, it may be anywhere."""
+        """The directories after a command succeeded. ``where`` keeps those before it as well: the command may fail."""
         words = list(simple.words)
         while len(words) > 1 and words[0].value in ("command", "builtin"):
             del words[0]
@@ -363,7 +363,7 @@ class _Walk:
             self.apart(node.named_children, 1)
 
     def assign(self, node: "Node") -> None:
-        """Remember what an assignment, a declaration or ``unset`` makes of its variables."""
+        """Record the variables of an assignment, a declaration or ``unset``, with their new values."""
         if node.type != "variable_assignment":
             is_flagged = any(self.text(child).startswith("-") for child in node.named_children)
             for child in node.named_children:

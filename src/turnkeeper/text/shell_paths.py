@@ -40,10 +40,10 @@ _SCRIPT_FIRST: Final = frozenset(_SCRIPT_COMMANDS.split())
 """Commands whose first operand is an expression, unless a flag gave one."""
 _GIVES_SCRIPT: Final = re.compile(r"-[a-zA-Z]*[ef]|--(regexp|expression|file|from-file|files)(=.*)?")
 _INCLUDING: Final = re.compile(r"-(?:[ILBFDUWlRXO]|isystem|idirafter|iquote|Wl,|Xlinker)")
-"""Flags of compilers and others whose value is joined to them and is no place of the command's own."""
+"""Flags of compilers and others with a joined value that is not a path which the command works on."""
 _PLACE_NAMES: Final = "CDPATH HOME GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_COMMON_DIR"
 _PLACES: Final = tuple(_PLACE_NAMES.split())
-"""Variables that say where a command works."""
+"""Variables that change the directories of a command."""
 _JOINED: Final = re.compile(r"-[A-Za-z](?=/.|~/|\.\.(/|$))")
 _WRITING_COMMANDS: Final = "tee touch rm unlink shred truncate mv rmdir"
 _ALL_WRITTEN: Final = frozenset(_WRITING_COMMANDS.split())
@@ -152,10 +152,10 @@ class _Use(Value):
     is_certain: bool = False
     is_unknown: bool = False
     is_remote: bool = False
-    """Whether ``host:path`` is a place on another machine."""
+    """Whether ``host:path`` is a path on another machine."""
     names: tuple[Word, ...] = ()
     after: int = 0
-    """How many characters of the value stand before the path."""
+    """The number of characters of the value before the path."""
 
 
 def _uses(simple: SimpleCommand) -> Iterator[_Use]:
@@ -196,7 +196,7 @@ def _has_wildcard(word: Word) -> bool:
 
 
 def _own(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """The arguments of a command that are its own: not a command that it runs, nor paths inside a container."""
+    """The arguments of a command without those of the command that it runs, and without paths inside a container."""
     name, rest = program(words), words[1:]
     runs = carried(words)
     inner = {word.source for command in runs.commands for word in command}
@@ -210,7 +210,7 @@ def _own(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _mounted(rest: tuple[Word, ...]) -> Iterator[Word]:
-    """What of this machine a container is given: the first part of ``-v``, the source of ``--mount``."""
+    """The paths of this machine that a container gets: the first part of ``-v``, the source of ``--mount``."""
     for place, word in enumerate(rest):
         flag, has_value, _ = word.value.partition("=")
         given = word if has_value else rest[place + 1] if place + 1 < len(rest) else None
@@ -228,7 +228,7 @@ def _before_colon(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
 
 
 def _directories(simple: SimpleCommand) -> Iterator[_Use]:
-    """Where ``cd`` goes. In a loop or a function it may go up again and again."""
+    """The target directories of ``cd``. In a loop or a function it may go up any number of times."""
     operands = [word for word in simple.words[1:] if not re.fullmatch(r"[-+][LPe@n\d]*|--", word.value)]
     for word in operands or ([HOME] if len(simple.words) == 1 and simple.words[0].value in ("cd", "chdir") else []):
         yield _Use(word=word, is_certain=True, is_unknown=simple.is_repeated and ".." in word.value)
@@ -304,7 +304,7 @@ def _found(use: _Use, values: Values) -> list[ShellPath] | None:
 
 
 def _candidates(text: str) -> list[str]:
-    """What in an argument may be a path: the whole, a ``file:`` address, what stands behind ``=``, ``:`` or ``@``."""
+    """The possible paths in an argument: the whole, a ``file:`` URL, the text after ``=``, ``:`` or ``@``."""
     if re.match(r"file:/", text, re.IGNORECASE):
         return [unquote(re.sub(r"^file:(//[^/]*)?", "", text, flags=re.IGNORECASE))]
     if re.match(r"\w+://", text):

@@ -1,4 +1,4 @@
-"""What a simple command is made of, as nodes of the syntax tree: words, redirections, assignments, here-documents."""
+"""The pieces of a simple command as nodes of the syntax tree: words, redirections, assignments, here-documents."""
 
 import re
 from itertools import pairwise
@@ -39,12 +39,12 @@ class CommandPieces:
         self.assigns = False
         self.redirects = False
         self.input: str | None = None
-        """What it is given to read, where that is in the text."""
+        """The text of its input, if the command holds it."""
         self.end = 0
         self.collect(node)
 
     def collect(self, node: "Node") -> None:
-        """Take a command apart into words, redirections and what stands beside them."""
+        """Split a command into its words, redirections and other pieces."""
         if node.type == "command":
             self.require_one_line(node)
         for child in node.children:
@@ -69,7 +69,7 @@ class CommandPieces:
                 raise NotUnderstood
 
     def redirect(self, node: "Node") -> None:
-        """Take the target of a redirection. The grammar counts the words behind it to it; bash to the command."""
+        """Collect the target of a redirection. Words after it belong to the command in bash, but not in the grammar."""
         self.require_no_name(node)
         self.require_one_line(node)
         pieces = [child for child in node.children if child.type in WORDS]
@@ -92,20 +92,20 @@ class CommandPieces:
         self.end = max(self.end, node.end_byte)
 
     def require_one_line(self, node: "Node") -> None:
-        """Refuse a line break between words. It ends a command, also where the grammar overlooks it."""
+        """Refuse a line break between words. It ends a command, also where the grammar ignores it."""
         for one, other in pairwise(node.children):
             if b"\n" in self.source[one.end_byte : other.start_byte].replace(b"\\\n", b""):
                 raise NotUnderstood
 
     def require_no_name(self, node: "Node") -> None:
-        """Refuse ``{name}>file``, which sets a variable and is no word, as the grammar takes it."""
+        """Refuse ``{name}>file``, which sets a variable. The grammar reads a word."""
         at = self.source.rfind(b"{", 0, node.start_byte)
         before, name = self.source[max(at - 1, 0) : max(at, 0)], self.source[max(at, 0) : node.start_byte]
         if before in _BEFORE_WORDS and _NAME.fullmatch(name):
             raise NotUnderstood
 
     def heredoc(self, node: "Node") -> None:
-        """Take a here-document: its text is data, but for expansions where its delimiter is not quoted."""
+        """Collect a here-document: its text is data, except for expansions where its delimiter is not quoted."""
         self.require_no_name(node)
         self.redirects = True
         start = body = end = None

@@ -1,4 +1,4 @@
-"""What a shell command must be asked about: its simple commands, what approving each covers, the paths it names."""
+"""The permissions that a shell command needs: its simple commands, the approval patterns of each, and its paths."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _RUNNING_OTHERS = (
     " vi view vim watch xvfb-run zsh"
 )
 RUNNING_OTHERS: Final = frozenset(_RUNNING_OTHERS.split())
-"""Commands that run what their arguments say. Approving one with any arguments would approve everything."""
+"""Commands that run their arguments. An approval of one with any arguments would approve every command."""
 
 RUNNER_WORDS: Final = 2
 """Words before the command of a runner. More are flags, which may change what is run."""
@@ -54,11 +54,11 @@ def _arities() -> dict[str, int]:
 
 
 ARITIES: Final = _arities()
-"""How many words name a command: ``npm run test`` is three. The longest known beginning counts; others have one."""
+"""The number of words that name a command: ``npm run test`` is three. The longest known beginning wins; else one."""
 
 
 class CommandAsk(Value):
-    """What a command asks for. ``always`` are the patterns that an approval for good would allow.
+    """The permissions that a command needs. ``always`` are the patterns that a permanent approval would allow.
 
     ``paths`` are as the shell would see them, relative ones and ``~`` included. ``computed`` are words whose paths are
     only known when the command runs.
@@ -69,11 +69,11 @@ class CommandAsk(Value):
     paths: tuple[ShellPath, ...] = ()
     computed: tuple[str, ...] = ()
     computed_writes: tuple[str, ...] = ()
-    """Those of the computed words that are written, or that may be."""
+    """The computed words that are written, or may be written."""
 
 
 def command_ask(command: str, environ: Mapping[str, str] | None = None) -> CommandAsk:
-    """What a command must be asked about. ``environ`` is the environment that it will run with.
+    """The permissions that a command needs. ``environ`` is the environment that it will run with.
 
     Of a command that is not understood, the whole is asked about, and with it every piece that might be a command, and
     what a piece that is understood runs: a rule that allows its first word must not let the rest through.
@@ -112,7 +112,7 @@ def _pieces(command: str, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _with_input(simple: SimpleCommand, whole: str) -> SimpleCommand:
-    """A command that runs what it reads, with the text that this comes from: that is what an approval is about."""
+    """A command that runs its input, together with the whole text, so that an approval covers the input, too."""
     if not simple.runs_input:
         return simple
     text = whole if whole.startswith(simple.source) else f"{simple.source} # {whole}"
@@ -124,7 +124,7 @@ def _literals(patterns: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _forms(simple: SimpleCommand, values: Values) -> Iterator[SimpleCommand]:
-    """A command as it is written, and as a rule would spell it if that is something else.
+    """A command as it is written, and, if different, in the spelling of rules.
 
     Otherwise ``'rm' x``, ``/bin/rm x``, ``A=1 rm x``, ``>log rm x`` and ``X=rm; $X x`` would get around a rule about
     ``rm *``.
@@ -140,7 +140,7 @@ def _forms(simple: SimpleCommand, values: Values) -> Iterator[SimpleCommand]:
 
 
 def _known_part(name: Word) -> list[str]:
-    """What is left of a program's name if all that is not known of it is empty: ``rm`` of ``rm$x``."""
+    """The known part of a program's name, as if the unknown parts were empty: ``rm`` of ``rm$x``."""
     known = "".join(piece.text for piece in name.pieces if piece.kind in ("bare", "quoted"))
     return [known] if known and "/" not in known else []
 
@@ -173,7 +173,7 @@ def _is_needless(word: Word) -> bool:
 
 
 def _always(simple: SimpleCommand) -> str:
-    """The pattern for this command with any further arguments, where its first words say what it does."""
+    """The pattern for this command with any further arguments, if its first words determine what it does."""
     exact = wildcard.literal(simple.source)
     if (count := runner_words(simple.words)) and not simple.assigns:
         # What the runner runs says what is done: "poetry run pytest *".
@@ -198,7 +198,7 @@ def _always(simple: SimpleCommand) -> str:
 
 
 def _arity(words: tuple[Word, ...]) -> int:
-    """How many words name a command. A program that runs code is named with its code."""
+    """The number of words that name a command. A program that runs code is named with its code."""
     values = [word.value for word in words]
     known = (ARITIES.get(" ".join(values[:count])) for count in range(min(len(values), 3), 0, -1))
     arity = next((arity for arity in known if arity is not None), 1)

@@ -27,11 +27,11 @@ class SimpleCommand(NamedTuple):
     directories: frozenset[tuple[Word, ...]] = frozenset({()})
     """The changes of directory that may have come before it: each way there, as the words of its ``cd`` commands."""
     is_redirection: bool = False
-    """Whether it is only the redirection of statements that are commands of their own."""
+    """Whether it is only a redirection, of statements that are listed as commands of their own."""
     is_opaque: bool = False
-    """Whether what it runs can only be known when it runs."""
+    """Whether the commands that it runs are only known when it runs."""
     runs_input: bool = False
-    """Whether it runs what it reads from its input."""
+    """Whether it runs code from its input."""
     is_repeated: bool = False
     """Whether it stands in a loop or a function."""
     assigned: frozenset[str] = frozenset()

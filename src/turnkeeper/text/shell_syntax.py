@@ -36,7 +36,7 @@ _REST_OF_LINE: Final = re.compile(r"(?:[^'\"()`\\#\n]|'[^'\n]*'|\"[^\"\n\\`$]*\"
 
 
 class NotUnderstood(Exception):
-    """The text has something in it that we do not know, or that bash may read in another way."""
+    """The text has syntax that we do not know, or that bash may read in another way."""
 
 
 def syntax_tree(command: str) -> "tuple[Node, bytes]":

@@ -1,4 +1,4 @@
-"""Programs that run other commands, and where in their words these stand."""
+"""Programs that run other commands, and the places of these commands among the words."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""The words of a shell command: their text without quotes, and what of them the shell computes when it runs."""
+"""The words of a shell command: their text without quotes, and the parts that the shell computes when it runs."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _ANSI_C: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F
 _HELD: Final = 0xE100
 _HELD_MAX: Final = 0x1000
 _HELD_SIGN: Final = re.compile(f"([{chr(_HELD)}-{chr(_HELD + _HELD_MAX)}])")
-"""A character, of a private plane, that stands for a piece of a word in which braces mean nothing."""
+"""A placeholder, from a private plane, for a piece of a word in which braces have no meaning."""
 _ANSI_C_LETTERS: Final = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 
 
@@ -52,7 +52,7 @@ class Word(NamedTuple):
 
 HOME: Final = Word("~", "~", is_dynamic=False, pattern_at=None, pieces=(Piece("~", "bare"),))
 SOMETHING: Final = Word("", "", is_dynamic=True, pattern_at=None, pieces=(Piece("", "computed"),))
-"""Stands for words that are not known: a value from elsewhere, or what a command reads from its input."""
+"""A placeholder for unknown words: a value from elsewhere, or a command's input."""
 
 
 def literal_word(text: str) -> Word:

@@ -30,7 +30,7 @@ _warning_lock: Final = threading.Lock()
 
 
 class Symbol(NamedTuple):
-    """A symbol, with the names of what it stands in before its own. Lines are counted from 1, the last one included."""
+    """A symbol; ``names`` are those of the enclosing symbols and its own. Lines count from 1, the last one included."""
 
     names: tuple[str, ...]
     kind: int

@@ -98,7 +98,7 @@ def _below(values: object, path: Sequence[str]) -> object:
 
 
 def _without(values: Mapping[str, object], path: Sequence[str]) -> dict[str, object]:
-    """The values without what a path leads to, and without tables that are then empty."""
+    """The values without the value at a path, and without tables that are then empty."""
     below = values.get(path[0])
     rest = {key: one for key, one in values.items() if key != path[0]}
     if len(path) == 1 or not isinstance(below, dict):

@@ -38,7 +38,7 @@ class ValueIndex:
             known.sort(key=len, reverse=True)
 
     def find(self, text: str) -> Iterator[tuple[int, str]]:
-        """Where each value begins, and the value."""
+        """The values in a text, each with its start."""
         short = self._pattern.finditer(text) if self._pattern is not None else iter(())
         yield from ((match.start(), match[0]) for match in short)
         anchored, last = self._anchored, 0

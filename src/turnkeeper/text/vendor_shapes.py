@@ -1,4 +1,4 @@
-"""Vendor shapes: what the keys of vendors look like."""
+"""Vendor shapes: the patterns of vendors' keys."""
 
 import re
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ _BACKWARDS: Final = (
 
 
 def keys_without_prefix(text: str, lower: str) -> Iterator[Found]:
-    """Keys of vendors whose mark is not at their beginning."""
+    """Keys of vendors that do not begin with a fixed prefix."""
     for kind, hint, pattern in _BACKWARDS:
         if hint in lower:
             yield from (Found(match.start(), match.end(), kind) for match in pattern.finditer(text))

@@ -57,7 +57,7 @@ def _contents(paths: Sequence[Path]) -> dict[Path, bytes | None]:
 
 
 class _Patched:
-    """The files that a patch names, as they are and as they become. Nothing is written."""
+    """The files that a patch names, before and after it. Nothing is written."""
 
     def __init__(self, paths: dict[str, Path], before: dict[Path, bytes | None]) -> None:
         self._paths, self.before = paths, before

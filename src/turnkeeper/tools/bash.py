@@ -35,7 +35,7 @@ from turnkeeper.workspace.shell import KeptOutput, Ran
 
 
 class BashArguments(Value):
-    """What to run, where, and for how long at most."""
+    """The command, its directory and its timeout."""
 
     command: Annotated[str, Meta(description="The command line.")]
     timeout: (
@@ -142,7 +142,7 @@ async def _in_background(
 
 
 class GrantedDirectories:
-    """Asks on, and notes the directories outside the project that the user allowed when asked."""
+    """Forwards asks, and records the directories outside the project that the user allowed when asked."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -151,7 +151,7 @@ class GrantedDirectories:
     async def ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
     ) -> None:
-        """Ask for permission. What rules allow without a question is not noted: they may be a project's own."""
+        """Ask for permission. Directories that rules allow are not recorded: the rules may be a project's."""
         is_asked = not self._context.may(permission, patterns)
         await self._context.ask(permission, patterns, always=always, metadata=metadata)
         if permission == EXTERNAL and is_asked:
@@ -162,7 +162,7 @@ class GrantedDirectories:
 async def _wanted(
     arguments: BashArguments, directory: Path, context: ToolContext, *, is_confined: bool
 ) -> list[Wanted]:
-    """What the command needs: what lies outside, the files that are written, the commands, and to leave the sandbox."""
+    """The permissions for directories outside the project, for written files, for the commands, and for no sandbox."""
     command = arguments.command
     asked, places = await to_thread.run_sync(_examined, command, directory, context)
     metadata: dict[str, object] = {
@@ -189,7 +189,7 @@ def _examined(command: str, directory: Path, context: ToolContext) -> tuple[Comm
 
 
 def said(ran: Ran, timeout_s: float) -> str:
-    """What came of a command, as the model reads it."""
+    """The result of a command as the model reads it."""
     notes = []
     if ran.exit_code is None:
         notes.append(f"[stopped after {timeout_s:g} s, with everything it started; a longer timeout may help]")

@@ -28,28 +28,28 @@ from turnkeeper.workspace import files
 from turnkeeper.workspace.after_edit import Diagnostic
 
 SHORT_BYTES: Final = 2048
-"""Texts that are compared at once; longer ones are on a thread."""
+"""Bytes of texts that are compared on the event loop; longer texts are compared on a thread."""
 
 
 class FileChange(NamedTuple):
-    """What becomes of one file. ``before`` is None if it is new, ``after`` if it is to be deleted."""
+    """The change of one file. ``before`` is None for a new file, ``after`` for one that is deleted."""
 
     path: Path
     before: bytes | None
     after: bytes | None
     moved_from: Path | None = None
-    """The file whose content this one has got, and which a change of its own deletes."""
+    """The old path of a moved file, which another change deletes."""
 
 
 class Changed(NamedTuple):
-    """What clients show of a change, and what the model is told besides that it was made."""
+    """The metadata of a change for clients, and notes for the model about it."""
 
     metadata: JsonObject
     notes: str
 
 
 class _Shown(NamedTuple):
-    """One file's part of what clients are shown."""
+    """The part of the metadata for clients that is about one file."""
 
     change: FileChange
     name: str
@@ -70,7 +70,7 @@ def edits_by_patch(model_id: str) -> bool:
 
 
 async def change(changes: Sequence[FileChange], context: ToolContext, *, is_patch: bool = False) -> Changed:
-    """Ask, write all files or none, and say what clients show of it. The caller holds the files."""
+    """Ask, then write all files or none. The caller holds the files."""
     for one in changes:
         require_read(one.path, one.before, context)
     metadata = await _metadata(changes, context, is_patch)
@@ -95,13 +95,13 @@ async def change(changes: Sequence[FileChange], context: ToolContext, *, is_patc
 
 
 def require_read(path: Path, content: bytes | None, context: ToolContext) -> None:
-    """Raise ToolFailure if the file exists and the session has not read what is in it now."""
+    """Raise ToolFailure if the file exists and the session has not read its current content."""
     if content is not None and (problem := context.services.reads.why_not(path, content)) is not None:
         raise ToolFailure(problem)
 
 
 def existing(path: Path) -> bytes | None:
-    """What a file holds now; None if there is none."""
+    """The current content of a file; None if there is no file."""
     return files.read_bytes(path, EDITED_BYTES_MAX) if os.path.exists(path) else None
 
 
@@ -149,7 +149,7 @@ def _put(path: Path, content: bytes | None) -> None:
 
 
 class _Formatted(NamedTuple):
-    """A change as it is on the disk once formatters ran, and what they did."""
+    """A change as it is on the disk after the formatters, and notes about their changes."""
 
     change: FileChange
     notes: tuple[str, ...] = ()
@@ -211,7 +211,7 @@ async def _metadata(changes: Sequence[FileChange], context: ToolContext, is_patc
 
 
 def _with_moves(changes: Sequence[FileChange]) -> list[FileChange]:
-    """A file that moved as one change from what it held at its old path, instead of a deletion and a new file."""
+    """The changes with each move as one change of the content at the old path, instead of a deletion and a new file."""
     moved = {one.moved_from for one in changes}
     gone = {one.path: one.before for one in changes if one.path in moved and one.after is None}
     return [
@@ -244,7 +244,7 @@ def _difference(name: str, before: bytes | None, after: bytes | None) -> Diff:
 
 
 def _text(content: bytes) -> str:
-    """The content as people read it; nothing if it is no text."""
+    """The content as text; empty if it is binary."""
     if b"\0" in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return ""
     try:

@@ -130,7 +130,7 @@ async def _call_here(bound: Bound, context: ToolContext) -> object:
 
 
 class FunctionCall(msgspec.Struct, frozen=True):
-    """What a tool that was made of a function executes."""
+    """The ``execute`` of a tool that was made of a function."""
 
     name: str
     function: Function
@@ -139,7 +139,7 @@ class FunctionCall(msgspec.Struct, frozen=True):
     asks_first: bool
     timeout_s: float | None
     call: Callable[[Bound, ToolContext], Awaitable[object]] = _call_here
-    """How and where the function is called."""
+    """Calls the function, on the event loop or on another thread."""
 
     async def __call__(self, arguments: msgspec.Struct, context: ToolContext) -> ToolOutput:
         """Ask for permission, then call the function."""
@@ -186,7 +186,7 @@ def _check_function(function: object) -> None:
 
 
 class _Signature(NamedTuple):
-    """What a model must give, and the parameter that is given the context, if there is one."""
+    """The parameters for the model, and the parameter that gets the context, if there is one."""
 
     parameters: type[msgspec.Struct]
     context: str | None
@@ -223,7 +223,7 @@ def _signature(function: Function, name: str) -> _Signature:
 
 
 def _described(hint: Any) -> Any:  # A type, which Python has no type for.
-    """The type, with the text that stands beside it in ``Annotated`` as its description."""
+    """The type, with the text in its ``Annotated`` as its description."""
     if get_origin(hint) is Annotated:
         for said in hint.__metadata__:
             if isinstance(said, str):

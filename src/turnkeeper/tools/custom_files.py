@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class _File(NamedTuple):
-    """A file, and the marks by which a change of it is noticed."""
+    """A file, and the values by which a change of it is detected."""
 
     path: Path
     stamp: tuple[int, ...]
@@ -59,7 +59,7 @@ class CustomTools:
         return LoadedTools(tuple(named.values()), tuple(file.path for file in found if file not in used))
 
     def close(self) -> None:
-        """End what the tools run besides their calls."""
+        """End the threads and tasks of the tools, except running calls."""
         for threads in self._threads.values():
             threads.close()
 
@@ -100,7 +100,7 @@ def _files(directories: Sequence[Path]) -> Iterator[_File]:
 
 
 def imported(path: Path, content: bytes, package: str) -> ModuleType:
-    """The module in a file. Not by the import system, which would write its cache beside the file."""
+    """The module of a file, loaded without the import system, which would write its cache next to the file."""
     source = decode_source(content)
     module = ModuleType(f"{package}.{path.stem}")
     module.__file__ = str(path)

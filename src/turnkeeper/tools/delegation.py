@@ -1,4 +1,4 @@
-"""Delegation: how the task tool reaches Child Sessions. The runtime lends each call one; tools never see the store."""
+"""Delegation: the interface of the task tool to Child Sessions. The runtime gives one to each call."""
 
 from typing import Literal, Protocol
 
@@ -7,7 +7,7 @@ from turnkeeper.model.value import Value
 
 
 class Assignment(Value):
-    """What a call wants to have done, and by which agent. ``task_id`` names a Child Session that goes on with it."""
+    """The work that a call delegates, and its agent. ``task_id`` names a Child Session that continues with it."""
 
     agent: str
     description: str
@@ -26,7 +26,7 @@ class Delegated(Value):
 
 
 class TaskResult(Value):
-    """What came of a task. ``stopped``: the Child Session was interrupted, or its process died."""
+    """The result of a task. ``stopped``: the Child Session was interrupted, or its process died."""
 
     state: Literal["running", "completed", "failed", "rejected", "stopped"]
     text: str
@@ -36,15 +36,15 @@ class Delegation(Protocol):
     """Hands the work of one call to a Child Session."""
 
     async def is_begun(self) -> bool:
-        """Whether an earlier run of the call has handed its work on: then nothing is asked again."""
+        """Whether an earlier run of the call has delegated its work: then nothing is asked again."""
         ...
 
     async def check(self, wanted: Assignment) -> None:
-        """Raise a Refusal if the assignment cannot be given to anyone."""
+        """Raise a Refusal if no agent can take the assignment."""
         ...
 
     async def depth_limit(self) -> str | None:
-        """Why the session may start no Child Session, if it is as deep as they may nest; else None."""
+        """The reason why the session may start no Child Session, if the nesting limit is reached; else None."""
         ...
 
     async def begin(self, wanted: Assignment) -> Delegated:
@@ -52,5 +52,5 @@ class Delegation(Protocol):
         ...
 
     async def result(self, work: Delegated) -> TaskResult:
-        """Run the Child Session until it rests; in the background, see to it that it runs."""
+        """Run the Child Session until it rests; in the background, make sure that it runs."""
         ...

@@ -15,7 +15,7 @@ from turnkeeper.workspace import files
 
 
 class EditArguments(Value):
-    """Which file, what is there, and what shall be there."""
+    """The file, the old text and the new text."""
 
     file_path: Annotated[str, Meta(description="The file, absolute or relative to the session's directory.")]
     old_string: Annotated[str, Meta(description="The text to replace, exactly as it stands in the file.")]

@@ -14,7 +14,7 @@ from turnkeeper.workspace import files, ripgrep
 
 
 class GlobArguments(Value):
-    """What to look for, and below which directory."""
+    """The pattern, and the directory to search."""
 
     pattern: Annotated[str, Meta(description="The pattern, such as **/*.py or src/**/test_*.{ts,tsx}.")]
     path: Annotated[str | None, Meta(description="The directory to look in. Default: the session's directory.")] = None

@@ -18,7 +18,7 @@ WITHHELD_SHOWN: Final = 5
 
 
 class GrepArguments(Value):
-    """What to look for, where, and in which files."""
+    """The regular expression, the directory and the files to search."""
 
     pattern: Annotated[str, Meta(description="The regular expression, in the syntax of Rust's regex crate.")]
     path: Annotated[str | None, Meta(description="The file or directory to search. Default: the directory.")] = None

@@ -1,4 +1,4 @@
-"""invalid: what a call is answered with that names no tool. Not offered to models.
+"""invalid: answers calls of unknown tools. Not offered to models.
 
 A call of an unknown tool fails under the name that the model wrote, with this explanation. Sessions that come
 from opencode hold such calls as completed ones of a tool ``invalid``; a model that follows them is answered, too.
@@ -15,18 +15,18 @@ from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolOutput, text
 
 NEAREST_MAX: Final = 3
 ALIKE_MIN: Final = 0.5
-"""How alike a name must be to be named as near, from 0 to 1."""
+"""The minimum similarity of a name that is proposed, from 0 to 1."""
 
 
 class InvalidArguments(Value):
-    """Which tool was meant, and what was wrong with the call."""
+    """The name of the tool, and the error of the call."""
 
     tool: Annotated[str, Meta(description="The tool that was called.")]
     error: Annotated[str, Meta(description="What was wrong with the call.")]
 
 
 async def execute(arguments: InvalidArguments, context: ToolContext) -> ToolOutput:
-    """Say again what was wrong."""
+    """Repeat the error."""
     output = f"The call of {arguments.tool!r} was not valid: {arguments.error}"
     return ToolOutput(
         title="Invalid call", output=f"{output}\nCall one of your tools with arguments that fit its schema."
@@ -34,7 +34,7 @@ async def execute(arguments: InvalidArguments, context: ToolContext) -> ToolOutp
 
 
 def explanation(name: str, tools: Mapping[str, AnyTool]) -> str:
-    """What a model is told that called an unknown tool: the nearest names, and the schema of the nearest."""
+    """The text for a model that called an unknown tool: the nearest names, and the schema of the nearest."""
     offered = [tool for tool in tools.values() if tool.is_offered]
     names = {tool.name.lower(): tool for tool in offered}
     near = [names[one] for one in get_close_matches(name.lower(), names, NEAREST_MAX, ALIKE_MIN)]

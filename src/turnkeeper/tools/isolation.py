@@ -49,7 +49,7 @@ def isolated(tool: AnyTool, threads: OutsideThreads, limit_s: float = OUTSIDE_TO
 async def _call(
     threads: OutsideThreads, bound: Callable[[ToolContext], Callable[[], object]], context: ToolContext
 ) -> object:
-    """Call on threads what ``bound`` makes of the context."""
+    """Call on the threads the function that ``bound`` makes for the context."""
     failure: Exception | None = None
     result: object = None
     async with BlockingPortal() as portal:

@@ -13,7 +13,7 @@ from turnkeeper.workspace.jobs import Job
 
 
 class JobsArguments(Value):
-    """What to do, and with which job."""
+    """The action and the job."""
 
     action: Annotated[str, Meta(description='What to do: "list", "read" or "end".', pattern="^(list|read|end)$")]
     id: Annotated[str | None, Meta(description="The job to read or end, as `bash` or `list` named it.")] = None
@@ -21,7 +21,7 @@ class JobsArguments(Value):
 
 
 async def execute(arguments: JobsArguments, context: ToolContext) -> ToolOutput:
-    """Do what is asked."""
+    """Carry out the action."""
     await context.ask(
         "jobs", [arguments.action], always=["*"], metadata={"action": arguments.action, "id": arguments.id}
     )
@@ -50,7 +50,7 @@ def _listed(context: ToolContext) -> ToolOutput:
 
 
 def _read(job: Job) -> ToolOutput:
-    """What the job printed since it was last read, and how it is doing."""
+    """The output of the job since the last read, and its state."""
     printed, lost = job.output.since(job.read_until)
     is_first = job.read_until == 0
     job.read_until = job.output.end

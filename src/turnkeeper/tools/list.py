@@ -23,7 +23,7 @@ IGNORED: Final = frozenset(
 
 
 class ListArguments(Value):
-    """Which directory, and what to leave out."""
+    """The directory, and the patterns to leave out."""
 
     path: Annotated[str | None, Meta(description="The directory. Default: the session's directory.")] = None
     ignore: Annotated[tuple[str, ...], Meta(description="Globs of files to leave out, such as docs/** or *.svg.")] = ()

@@ -18,13 +18,13 @@ READ = "read"
 
 
 class ListArguments(Value):
-    """Of which server."""
+    """The server."""
 
     server: Annotated[str | None, Meta(description="The name of a server. Default: all of them.")] = None
 
 
 class ReadArguments(Value):
-    """Which resource."""
+    """The server and the URI of the resource."""
 
     server: Annotated[str, Meta(description="The name of the server.")]
     uri: Annotated[str, Meta(description="The address of the resource, as the server lists it.")]

@@ -12,14 +12,14 @@ from turnkeeper.workspace.mcp_server import McpServer
 
 
 class McpTools:
-    """Makes tools of what servers offer. Unchanged offers give the same objects, which need not be compared."""
+    """Makes tools from the offers of servers. Unchanged offers give the same objects, which need not be compared."""
 
     def __init__(self) -> None:
         self._made: dict[McpServer, tuple[tuple[McpTool, ...], tuple[AnyTool, ...]]] = {}
         self._of_resources: tuple[tuple[McpServer, ...], tuple[AnyTool, ...]] = ((), ())
 
     def of(self, servers: Sequence[McpServer]) -> tuple[AnyTool, ...]:
-        """The tools of these servers. One that is switched off has none."""
+        """The tools of these servers. A server that is switched off has none."""
         made: list[AnyTool] = []
         for server in servers:
             offered = server.tools if server.is_on else ()
@@ -45,7 +45,7 @@ class McpTools:
 
 
 def instructions(servers: Sequence[McpServer], visible: Container[str]) -> tuple[McpInstructions, ...]:
-    """What the servers say that are used; nothing of those whose tools the model cannot see."""
+    """The instructions of the servers in use, without servers whose tools the model cannot see."""
     return tuple(
         McpInstructions(server=server.name, text=server.offers.instructions)
         for server in servers

@@ -16,7 +16,7 @@ from turnkeeper.workspace import files
 
 
 class OneEdit(Value):
-    """One text in the place of another."""
+    """One replacement."""
 
     old_string: Annotated[str, Meta(description="The text to replace, exactly as it stands in the file by then.")]
     new_string: Annotated[str, Meta(description="The text to put in its place.")]
@@ -24,7 +24,7 @@ class OneEdit(Value):
 
 
 class MultieditArguments(Value):
-    """Which file, and what is to be replaced in it, in order."""
+    """The file, and the replacements in order."""
 
     file_path: Annotated[str, Meta(description="The file, absolute or relative to the session's directory.")]
     edits: Annotated[
@@ -50,7 +50,7 @@ async def execute(arguments: MultieditArguments, context: ToolContext) -> ToolOu
 
 
 def _require_sense(path: Path, before: bytes | None, replacements: list[Replacement]) -> None:
-    """A file that does not exist may be made by a first edit without an old text; no other edit may lack one."""
+    """Raise ToolFailure unless the first edit of a new file, and no other edit, has an empty old text."""
     if before is None and replacements[0].old:
         raise ToolFailure(f"{str(path)!r} does not exist. To make it, leave oldString of the first edit empty.")
     for number, one in enumerate(replacements, 1):

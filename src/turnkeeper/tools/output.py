@@ -1,4 +1,4 @@
-"""Output: a tool's output as the model is shown it, within its limits, and the whole of it for the record."""
+"""Output: the bounded output of a tool for the model, and the whole output for the record."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ from turnkeeper.tools.tool import Attachment, ToolOutput
 log = logging.getLogger(__name__)
 
 Keep: TypeAlias = Callable[[str], Awaitable[Path]]
-"""Writes a whole output to a file that tools can read, and says which; OSError if it cannot be written."""
+"""Writes a whole output to a file that tools can read. Returns its path; OSError if it cannot be written."""
 
 
 class BoundOutput(NamedTuple):
@@ -34,7 +34,7 @@ class BoundOutput(NamedTuple):
 
 
 class Bounds:
-    """The limits of one turn's results. What was cut off stays in the store under its handle, and in a file."""
+    """The limits of one turn's results. A cut output stays whole in the store under its handle, and in a file."""
 
     def __init__(
         self, *, lines_max: int = OUTPUT_LINES_MAX, bytes_max: int = OUTPUT_BYTES_MAX, keep: Keep | None = None
@@ -67,7 +67,7 @@ class Bounds:
         return BoundOutput(output.but(output=bounded.text, metadata=metadata), bounded, withheld, path)
 
     async def _kept(self, text: str) -> tuple[str | None, str | None]:
-        """Where the whole text was written, or why it was not."""
+        """The file with the whole text, or the reason why it was not written."""
         if self._keep is None:
             return None, None
         try:

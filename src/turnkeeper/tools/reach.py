@@ -1,4 +1,4 @@
-"""Reach: from a path as a model writes it to one a tool may use, asking first where it leads out of the project."""
+"""Reach: resolves the paths of models, and asks before a path outside the project is used."""
 
 import errno
 import fnmatch
@@ -31,12 +31,12 @@ ENTRIES_MAX: Final = 30_000
 _DEVICE: Final = re.compile(
     r"/dev/(null|zero|full|random|urandom|tty|ptmx|stdin|stdout|stderr|console|fd/\d+|pts/\d+|(tcp|udp)/.*)"
 )
-"""Devices that hold nothing of anybody. A disk is a place like any other."""
+"""Devices without stored data. A disk counts as a normal path."""
 _PROGRAM: Final = re.compile(r"(/usr(/local)?|/opt/homebrew)?/s?bin/[^/]+")
 
 
 class ShellPlaces(NamedTuple):
-    """Where the paths of a command lead: directories outside the project, and files inside it that are written.
+    """The resolved paths of a command: directories outside the project, and files inside it that are written.
 
     ``unknown`` are words with wildcards that may lead anywhere: there was too much to look at.
     """
@@ -76,7 +76,7 @@ async def reach(
 async def reach_all(
     given: Sequence[str], context: ToolContext, kind: Literal["file", "directory"] = "file", *, then: str | None = None
 ) -> dict[str, CheckedPath]:
-    """The paths of a call by what was given, as ``reach`` does for one."""
+    """The paths of a call by the given texts, each as from ``reach``."""
     # Not on a thread: a few looks at directories cost less than the way there and back.
     paths = {one: CheckedPath.of(located(one, context)) for one in given}
     wanted: list[Wanted] = []
@@ -95,7 +95,7 @@ async def reach_all(
 
 
 def _is_loop(path: Path) -> bool:
-    """Whether links on the way of a path lead back to themselves."""
+    """Whether the links of a path form a loop."""
     try:
         os.stat(path)
     except OSError as error:
@@ -104,7 +104,7 @@ def _is_loop(path: Path) -> bool:
 
 
 def outside(directories: Sequence[Path], metadata: dict[str, object], unknown: Sequence[str] = ()) -> list[Wanted]:
-    """What a call needs for directories outside the project. ``unknown`` are words that may lead to any."""
+    """The permissions for directories outside the project. ``unknown`` are words that may lead to any directory."""
     places = [f"{str(directory).rstrip('/')}/*" for directory in dict.fromkeys(directories)]
     found = [*places, *unknown]
     always = [*places, *map(wildcard.literal, unknown)]
@@ -112,7 +112,7 @@ def outside(directories: Sequence[Path], metadata: dict[str, object], unknown: S
 
 
 def patterns(path: Path, context: ToolContext) -> list[str]:
-    """What rules about a file are matched against: its path from the top of the project, and where a link leads.
+    """The texts that rules about a file are matched against: its path from the top of the project, and its link target.
 
     Outside of the project the path is absolute.
 
@@ -136,13 +136,13 @@ def _from_top(path: str, top: str) -> str:
 
 
 def shown(path: Path, context: ToolContext) -> str:
-    """The path as a title shows it: from the top of the project if it is inside."""
+    """The path for a title: relative to the top of the project if it is inside."""
     name, top = str(path), f"{str(context.top).rstrip('/')}/"
     return name.removeprefix(top) if name.startswith(top) else "." if path == context.top else name
 
 
 def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> ShellPlaces:
-    """Where the paths of a command lead when it runs in a directory. Devices are no places."""
+    """The resolved paths of a command that runs in a directory, without devices."""
     outside: dict[Path, None] = {}
     edited: dict[str, None] = {}
     unknown: dict[str, None] = {}
@@ -166,7 +166,7 @@ def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> Sh
 
 
 def _places(path: ShellPath, directory: Path, context: ToolContext, entries: Iterator[int]) -> Iterator[str]:
-    """The absolute paths that a command's path stands for: what its wildcards match, what lands in its directory.
+    """The absolute paths of a command's path: the matches of its wildcards, and the files written to its directory.
 
     The directory before a wildcard ends in a slash: it is passed, and nothing is done to it.
     """
@@ -215,7 +215,7 @@ def _at_home(path: str, context: ToolContext) -> str:
 
 
 def _ends(place: str) -> list[Path]:
-    """Where a path leads: by its links, and by its text, as ``cd`` goes.
+    """The targets of a path: with its links resolved, and by its text alone, as for ``cd``.
 
     A path through /proc is taken to lie there: ``/proc/self/cwd`` leads elsewhere for the command than for us.
     """
@@ -226,7 +226,7 @@ def _ends(place: str) -> list[Path]:
 
 
 def _is_there(place: Path) -> bool:
-    """Whether an argument names a place: there is something, or could be. A program is none, nor is ``/re/d``."""
+    """Whether an argument is a path: it exists, or could exist. A program is no path, nor is ``/re/d``."""
     if _PROGRAM.fullmatch(str(place)) and place.is_file():
         return False
     return os.path.lexists(place) or (str(place.parent) != place.anchor and place.parent.is_dir())

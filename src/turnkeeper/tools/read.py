@@ -27,7 +27,7 @@ PREVIEW_LINES: Final = 20
 
 
 class ReadArguments(Value):
-    """Which file, and which of its lines."""
+    """The file, and the lines to read."""
 
     file_path: Annotated[
         str, Meta(description="The file or directory, absolute or relative to the session's directory.")
@@ -45,7 +45,7 @@ class Lines(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Where the reader stands."""
+        """A line about the position of these lines in the whole."""
         if self.total is not None:
             return f"(End, {self.total} in all)"
         last = self.first + len(self.lines) - 1
@@ -53,7 +53,7 @@ class Lines(NamedTuple):
 
 
 async def execute(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
-    """Read what is there once it is allowed."""
+    """Read the file or directory once it is allowed."""
     path = await reach(arguments.file_path, context, then="read")
     await context.ask("read", patterns(path, context), always=["*"], metadata={})
     first = max(arguments.offset or 1, 1)

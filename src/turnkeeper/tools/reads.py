@@ -1,4 +1,4 @@
-"""Reads: which content of which files a session has seen, so that no file is changed that it has not read.
+"""Reads: the hashes of the file contents that a session has seen, so that it changes no file that it has not read.
 
 A file is known by the hash of the content that was read or that the session itself wrote. Hashes are kept in memory
 only: after a restart a file must be read again.
@@ -11,13 +11,13 @@ from typing import Final
 from turnkeeper.workspace import files
 
 FILES_MAX: Final = 4096
-"""So many files of one session are remembered; the one that was read first is forgotten first."""
+"""Files of one session that are remembered; the one that was read first is removed first."""
 SESSIONS_MAX: Final = 512
-"""So many sessions are remembered; the one that was used least recently is forgotten first."""
+"""Sessions that are remembered; the least recently used one is removed first."""
 
 
 class SessionReads:
-    """The files that one session has read or written, with the hash of what it saw."""
+    """The files that one session has read or written, with the hashes of their contents."""
 
     def __init__(self, files_max: int = FILES_MAX) -> None:
         self._files_max = files_max
@@ -36,7 +36,7 @@ class SessionReads:
         self._hashes.pop(_key(path), None)
 
     def why_not(self, path: Path, content: bytes) -> str | None:
-        """Why the session may not change a file with this content; None if it may."""
+        """The reason why the session may not change a file with this content; None if it may."""
         known = self._hashes.get(_key(path))
         if known is None:
             return f"{str(path)!r} was not read in this session yet. Read it before you change it."

@@ -1,4 +1,4 @@
-"""recall: what was said or printed earlier in this session, exactly, also what is no longer shown."""
+"""recall: exact texts and outputs of the session, also those that the model is no longer shown."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -11,7 +11,7 @@ from turnkeeper.tools.tool import Attachment, Tool, ToolContext, ToolFailure, To
 
 
 class RecallArguments(Value):
-    """What to give back: a text by its handle, or places by words."""
+    """The handle of a text, or the words to search."""
 
     handle: Annotated[str, Meta(description="The handle of a text, such as r0123456789.")] | None = None
     query: Annotated[str, Meta(description="Words that were said; each may be the beginning of one.")] | None = None
@@ -19,7 +19,7 @@ class RecallArguments(Value):
 
 
 async def execute(arguments: RecallArguments, context: ToolContext) -> ToolOutput:
-    """Give a page of the text, or list the places."""
+    """Show a page of the text, or list the hits."""
     wanted = [one for one in (arguments.handle, arguments.query) if one and one.strip()]
     if len(wanted) != 1:
         raise ToolFailure("Give either handle or query. Rewrite the input and call again.")

@@ -11,7 +11,7 @@ from turnkeeper.tools.tool import ToolFailure
 
 
 class Replacement(NamedTuple):
-    """One text in the place of another; ``every``: wherever it occurs."""
+    """A replacement of one text by another; ``every``: of each occurrence."""
 
     old: str
     new: str
@@ -19,14 +19,14 @@ class Replacement(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """The new content of a file, and in how many places it changed."""
+    """The new content of a file, and the number of replaced places."""
 
     content: bytes
     places: int
 
 
 def replaced(path: Path, before: FileText, replacements: Sequence[Replacement]) -> Replaced:
-    """The file's content after all replacements, each made in what the one before it left."""
+    """The file's content after all replacements, each made in the result of the one before."""
     text, count = before.text, 0
     for number, one in enumerate(replacements, 1):
         which = f"Edit {number} of {len(replacements)}: " if len(replacements) > 1 else ""

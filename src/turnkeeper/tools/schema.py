@@ -1,4 +1,4 @@
-"""Schemas: what a model is shown of a tool's parameters, and how its input is read back leniently but exactly."""
+"""Schemas: the JSON schema of a tool's parameters, and the lenient decoding of a model's input."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _UNUSABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 class Violations(Exception):
-    """What is wrong with an input, one line each."""
+    """The violations of an input, one line each."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(f"- {line}" for line in lines))
@@ -37,7 +37,7 @@ def schema_of(parameters: type[msgspec.Struct]) -> JsonObject:
 
 
 def decode(parameters: type[S], input: object, aliases: Mapping[str, str]) -> S:
-    """The input as the struct it describes; Violations names everything that is wrong with it.
+    """The input as a struct. Raises Violations, with everything that is wrong with it.
 
     Unknown fields are ignored and near misses forgiven: ``file_path`` for ``filePath``, ``"3"`` for ``3``.
     """

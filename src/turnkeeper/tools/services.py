@@ -1,4 +1,4 @@
-"""Services: what tools of a session use that lives longer than a call: reads, formatters, language servers."""
+"""Services: objects for the tools of a session that live longer than a call: reads, formatters, language servers."""
 
 from collections.abc import Container
 from pathlib import Path
@@ -12,10 +12,10 @@ from turnkeeper.workspace.symbols import ConfinedSymbols, confined_symbols
 
 
 class ToolServices(msgspec.Struct, frozen=True):
-    """What the runtime lends the tools of one session. The defaults do nothing."""
+    """The services for the tools of one session. The defaults do nothing."""
 
     reads: SessionReads = msgspec.field(default_factory=SessionReads)
-    """Which files the session has read."""
+    """The files that the session has read."""
     format: Format = format_nothing
     prepare: Prepare = prepare_nothing
     diagnose: Diagnose = diagnose_nothing

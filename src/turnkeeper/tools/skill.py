@@ -13,13 +13,13 @@ from turnkeeper.workspace.skill_files import beside
 
 
 class SkillArguments(Value):
-    """Which skill."""
+    """The name of the skill."""
 
     name: Annotated[str, Meta(description="The name of the skill, from the list of available skills.")]
 
 
 async def execute(arguments: SkillArguments, context: ToolContext) -> ToolOutput:
-    """Give the skill once it is allowed."""
+    """Show the skill once it is allowed."""
     known = {one.name: one for one in context.services.skills}
     context.refuse_denied(TOOL, [arguments.name])
     skill = known.get(arguments.name)

@@ -18,7 +18,7 @@ NO_AGENTS: Final = "(There are none.)"
 
 
 class TaskArguments(Value):
-    """The work, and who does it. Clients show these names, so they are not those of other tools' parameters."""
+    """The work and its agent. Clients show these names, so they are not those of other tools' parameters."""
 
     description: Annotated[str, Meta(description="The task in three to five words.")]
     prompt: Annotated[str, Meta(description="Everything the agent must know and do: it sees nothing else.")]

@@ -13,7 +13,7 @@ from turnkeeper.tools.tool import ToolContext, ToolFailure
 async def within(
     limit_s: float | None, name: str, context: ToolContext, call: Callable[[ToolContext], Awaitable[object]]
 ) -> object:
-    """What a call gives, with a context that stops the clock. Raises ToolFailure when time is up; None: no limit."""
+    """The result of a call, with a context that stops the clock. Raises ToolFailure at the limit; None: no limit."""
     if limit_s is None:
         return await call(context)
     scope = anyio.CancelScope(deadline=anyio.current_time() + limit_s)

@@ -1,4 +1,4 @@
-"""Tool: the seam to what a model may do. Arguments in, output out; the context is all it may do besides.
+"""Tool: the interface to the actions of a model. A tool gets arguments and a context, and returns an output.
 
     ToolFailure             what went wrong, in words that the model reads and can act on
     ├── Denied              a rule says no; the model goes on without
@@ -36,7 +36,7 @@ Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
 
 class ToolFailure(Exception):
-    """The call came to nothing. The text is for the model: what is wrong and what to do instead."""
+    """The call failed. The text is for the model: the error, and the advice."""
 
 
 class Denied(ToolFailure):
@@ -57,7 +57,7 @@ class Rejected(ToolFailure):
 
 
 class Interrupted(ToolFailure):
-    """The work of the call was stopped, and not through the call itself."""
+    """The work of the call was stopped by someone else, and not by cancelling the call."""
 
 
 class Attachment(Value):
@@ -69,7 +69,7 @@ class Attachment(Value):
 
 
 class ToolOutput(Value):
-    """What a tool gives back: a line for people, the text for the model, and what clients show.
+    """The output of a tool: a title for people, the text for the model, and metadata for clients.
 
     A tool that bounds its own output says so with ``truncated`` in its metadata; all others are bounded for it.
     """
@@ -79,7 +79,7 @@ class ToolOutput(Value):
     metadata: JsonObject = {}
     attachments: tuple[Attachment, ...] = ()
     lost_bytes: int = 0
-    """How much of the middle of the output the tool did not keep."""
+    """The bytes in the middle of the output that the tool did not keep."""
 
 
 class AskPermission(Protocol):
@@ -101,12 +101,12 @@ class AskQuestions(Protocol):
 
 
 async def nobody_answers(questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
-    """Where no user is at hand."""
+    """The default of ``ToolContext.question``: there is no user."""
     raise ToolFailure("Nobody is there to answer questions. Decide by yourself, and say what you assumed.")
 
 
 class HandOver(Protocol):
-    """Let another agent go on."""
+    """Hand over to another agent."""
 
     async def __call__(self, agent: str, words: str) -> None:
         """Once the call is completed, ``agent`` is given a prompt with these words. Raises Invalid for no agent."""
@@ -114,47 +114,47 @@ class HandOver(Protocol):
 
 
 async def nobody_takes_over(agent: str, words: str) -> None:
-    """Where there is no session."""
+    """The default of ``ToolContext.hand_over``: there is no session."""
     raise ToolFailure("There is no other agent here.")
 
 
 class Progress(Protocol):
-    """Report how a running call is doing."""
+    """Report the progress of a running call."""
 
     async def __call__(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
-        """Replace what clients are shown of the running call."""
+        """Replace the title and the metadata of the running call, which clients show."""
         ...
 
 
 class Recall(Protocol):
-    """What the session ever knew, also what the model is no longer shown."""
+    """Access to all texts of the session, also to those that the model is no longer shown."""
 
     async def find(self, handle: str) -> Recalled:
         """The text of this handle, whole. Raises NotFound."""
         ...
 
     async def search(self, query: str) -> Sequence[RecallHit]:
-        """Where these words were said, hidden places first. Raises Invalid if there are no words."""
+        """The hits of these words, hidden texts first. Raises Invalid if there are no words."""
         ...
 
 
 class NoRecall:
-    """Where no session is at hand."""
+    """The default of ``ToolContext.recall``: there is no session."""
 
     async def find(self, handle: str) -> Recalled:
-        """Nothing has that handle."""
+        """Raises NotFound."""
         raise NotFound(f"there is no text with the handle {handle!r}")
 
     async def search(self, query: str) -> Sequence[RecallHit]:
-        """Nothing was said."""
+        """No hits."""
         return ()
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """All a tool may do and know besides its arguments."""
+    """The information and the callbacks that a tool has besides its arguments."""
 
     directory: Path
-    """Where the session works; relative paths begin here."""
+    """The directory of the session; relative paths begin here."""
     worktree: Path
     """The top of the project; the root of the file system where there is none."""
     session_id: str
@@ -165,7 +165,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
     set_todos: Callable[[tuple[Todo, ...]], Awaitable[None]]
     discovered: Callable[[Path], None]
-    """Told of each file that was read, so that instructions near it can be noticed."""
+    """Called for each file that was read, so that instruction files near it are found."""
     recall: Recall = msgspec.field(default_factory=NoRecall)
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     may: Callable[[str, Sequence[str]], bool] = lambda permission, patterns: True
@@ -173,9 +173,9 @@ class ToolContext(msgspec.Struct, frozen=True):
     refuse_denied: Callable[[str, Sequence[str]], None] = lambda permission, patterns: None
     """Raise Denied if the rules deny one of these patterns. For what is asked later, so that no question is in vain."""
     services: ToolServices = msgspec.field(default_factory=ToolServices)
-    """What lives longer than the call: files that were read, formatters, language servers."""
+    """Objects that live longer than the call: files that were read, formatters, language servers."""
     confine: Callable[[], Confinement | None] = lambda: None
-    """How the kernel confines commands; None: not at all. It looks at the disk."""
+    """Returns the sandbox of commands; None for no sandbox. It reads the disk."""
     jobs: Jobs | None = None
     """The background jobs; None where there can be none."""
     question: AskQuestions = nobody_answers
@@ -183,11 +183,11 @@ class ToolContext(msgspec.Struct, frozen=True):
     plan: Path | None = None
     """The plan file of the session, which need not exist."""
     delegation: Delegation | None = None
-    """Hands the work of the call to another agent; None where none can be run."""
+    """Hands the work of the call to another agent; None where no agent can be run."""
     acts: Callable[[], None] = lambda: None
-    """To be called before a tool acts that may ask again later: if its process ends then, it is not run again."""
+    """Called before a tool acts that may ask again later: if the process then ends, the call is not run again."""
     writes: Callable[[Path], None] = lambda path: None
-    """To be called before a file is written, moved or deleted by a tool that ``names_files``."""
+    """Called by a tool that ``names_files`` before it writes, moves or deletes a file."""
 
     @property
     def top(self) -> Path:
@@ -202,27 +202,27 @@ class AnyInput(msgspec.Struct, frozen=True):
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
-    """A capability: a value, not a class to inherit."""
+    """A tool: a value, not a class to inherit."""
 
     name: str
     description: str
     parameters: type[Arguments]
-    """What the model must give; the schema it is shown is derived from it."""
+    """The type of the arguments; the schema for the model is derived from it."""
     execute: Callable[[Arguments, ToolContext], Awaitable[ToolOutput]]
     permission: str
-    """What its rules go by; several tools may share one."""
+    """The permission under which rules apply to it; several tools may share one."""
     read_only: bool = False
     """Whether it changes no file of the project. Then no snapshot is taken before and after its calls."""
     names_files: bool = False
-    """Whether it changes no file but those that it tells of (``ToolContext.writes``), unlike a command."""
+    """Whether it changes only files that it reports (``ToolContext.writes``), unlike a command."""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Other names that models use for parameters, and what they mean."""
+    """Other names that models use for parameters, each with the right name."""
     is_offered: bool = True
     """Whether models are told of it."""
     describe: Callable[[Sequence[Agent]], str] | None = None
-    """Its description where other agents can be called: these. It is offered only if there are some."""
+    """Makes its description from the agents that can be called. It is offered only if there are some."""
     suits: Callable[[str], bool] = lambda model_id: True
-    """Whether models of this id are given it."""
+    """Whether a model with this id gets it."""
     asks_first: bool = True
     """Whether it acts only after its last ask. Then a call that waits for the user outlives its process: it is run
     again from its beginning, with the answer. False: such a call is settled as interrupted."""
@@ -232,7 +232,7 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     """Called on a thread when a model begins to write a call, so that less is left to do when the call runs."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        """Execute one call. A refusal by the disk or by a rule of ours is a ToolFailure, and so is a timeout."""
+        """Execute one call. Raises ToolFailure also for a Refusal, an error of the disk and a timeout."""
         begun = anyio.current_time()
         try:
             return await self.execute(arguments, context)
@@ -256,7 +256,7 @@ AnyTool: TypeAlias = Tool[Any]
 
 
 def text(name: str) -> str:
-    """The description that stands in ``texts``: what a model reads is prose, and reviewed as such."""
+    """The description in ``texts``: a text for models is prose, and reviewed as such."""
     return resources.files("turnkeeper.tools").joinpath("texts", f"{name}.txt").read_text("utf-8").strip()
 
 

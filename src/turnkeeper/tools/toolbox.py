@@ -1,4 +1,4 @@
-"""Toolbox: the tools one agent may see in one turn, and how a call of the model finds its tool and runs."""
+"""Toolbox: the tools of one agent in one turn, and the lookup and the running of the model's calls."""
 
 import logging
 import re
@@ -26,7 +26,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names of tools that every provider takes."""
 
 SELECTIONS_MAX: Final = 64
-"""How many selections are cached. Equal ones are one object, so their tools need not be described or compared again."""
+"""Selections that are cached. Equal ones are one object, so their tools need not be described or compared again."""
 
 
 class Toolbox:
@@ -54,7 +54,7 @@ class Toolbox:
         model_id: str | None = None,
         agents: Iterable[Agent] = (),
     ) -> "Toolbox":
-        """Those that the rules do not wholly deny, that the user's message (``tools``) did not switch off, and that
+        """The tools that the rules do not wholly deny, that the user's message (``tools``) did not switch off, and that
         suit the model, if one is named. ``agents`` are all that there are."""
         off = frozenset(name for name, on in (switches or {}).items() if not on)
         others = described_agents(agents)
@@ -78,7 +78,7 @@ class Toolbox:
         return known
 
     def preparation(self, name: str) -> Callable[[], Coroutine[Any, Any, None]] | None:
-        """What a tool does as soon as the model begins to write a call of it, or None."""
+        """The function to call as soon as the model begins to write a call of this tool; None without one."""
         tool = self.find(name)
         return None if tool is None or tool.prepare is None else partial(_prepare, tool.prepare)
 
@@ -96,7 +96,7 @@ class Toolbox:
         return tuple(tool.definition() for tool in self._tools.values() if tool.is_offered)
 
     def find(self, name: str) -> AnyTool | None:
-        """The tool a model means, also if it got the case wrong."""
+        """The tool of this name, also if the case of its letters is wrong."""
         if name in self._tools:
             return self._tools[name]
         return next((tool for tool in self._tools.values() if tool.name.lower() == name.lower()), None)
@@ -109,7 +109,7 @@ class Toolbox:
         bounds: Bounds | None = None,
         after: Callable[[ToolOutput], Awaitable[ToolOutput]] | None = None,
     ) -> BoundOutput:
-        """Run one call and bound what it gives; ToolFailure has what the model must know to do better.
+        """Run one call and bound its output. Raises ToolFailure with a text for the model.
 
         ``after`` may change the output before it is bound.
         """
@@ -120,7 +120,7 @@ class Toolbox:
         return await (bounds or Bounds()).bound(await after(output) if after is not None else output)
 
     async def _refusal(self, name: str, context: ToolContext) -> ToolFailure:
-        """Why a call finds no tool: a limit or a rule keeps it from one that exists, or there is none."""
+        """The failure of a call that finds no tool: because of a limit, a rule, or an unknown name."""
         denied = next((one for one in self._denied if one.lower() == name.lower()), None)
         if denied is None:
             return ToolFailure(explanation(name, self._tools))

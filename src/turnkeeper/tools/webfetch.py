@@ -24,7 +24,7 @@ _IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class WebfetchArguments(Value):
-    """Which page, and in which form."""
+    """The URL and the format."""
 
     url: Annotated[str, Meta(description="The address, beginning with http:// or https://.")]
     format: Annotated[Format, Meta(description="What to make of a page of HTML.")] = "markdown"

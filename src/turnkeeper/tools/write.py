@@ -17,14 +17,14 @@ from turnkeeper.workspace import files
 
 
 class WriteArguments(Value):
-    """Which file, and all of its content."""
+    """The file, and its whole content."""
 
     file_path: Annotated[str, Meta(description="The file, absolute or relative to the session's directory.")]
     content: Annotated[str, Meta(description="The whole content of the file.")]
 
 
 class _Encoded(NamedTuple):
-    """The bytes to write, and what the model should know about them."""
+    """The bytes to write, and a note for the model about them."""
 
     content: bytes
     note: str = ""
