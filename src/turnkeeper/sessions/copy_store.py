@@ -118,7 +118,10 @@ class _Copying:
         except Damaged as error:
             self._problems[session_id] = CopyProblem(session_id=session_id, message=str(error))
             return
-        view = await self._target.journal.view(session_id)  # Reads the log back, verifies it and writes its documents.
+        # Reads the log back, verifies it and writes its documents. A view that an earlier pass left in memory would not
+        # be brought up to date: entries were appended, and the documents by which the journal sees that were not.
+        self._target.journal.cache.forget(session_id)
+        view = await self._target.journal.view(session_id)
         length = await self._to.length(session_id)
         [last] = await self._to.read(session_id, after=length - 1)
         if view.seq != length or entry.digest(last) != head:
