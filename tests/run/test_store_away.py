@@ -14,14 +14,15 @@ from paced import Paced
 
 from turnkeeper.core.lease import Terms
 from turnkeeper.core.limits import RELEASE_RETRY_S
-from turnkeeper.model.failure import AbortedFailure, MessageData
+from turnkeeper.model.failure import AbortedFailure, MessageData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.parts import TextPart
+from turnkeeper.model.parts import TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolError
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.fenced_writer import FencedWriter
-from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreDamaged, StoreUnavailable
+from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreDamaged, StoreFull, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.store.engines.postgres import PostgresEngine
 from turnkeeper.store.engines.postgres.schema import Layout
@@ -334,6 +335,49 @@ async def test_a_call_that_waits_for_the_user_outlives_an_outage(tmp_path: Path)
         view = await journal.view(session)
         assert (view.asks, view.owner) == (asks, None)
         assert view.turn is not None
+
+
+class Unreadable(MemoryEngine):
+    """A store that cannot be read for a moment, just after a call was recorded as running.
+
+    A full disk is like that for a store of files: before it is read, the last write must be put in place.
+    """
+
+    failures = 0
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+        last: bytes | None = None,
+    ) -> None:
+        await super().append(log, after, entries, documents, texts=texts, fence=fence, last=last)
+        if not self.failures and any(b'"status":"running"' in one for one in entries):
+            self.failures = 1
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        if self.failures == 1:
+            self.failures += 1
+            raise StoreFull("the disk is full")
+        return await super().get(keys)
+
+
+async def test_a_call_that_could_not_begin_because_of_the_store_is_no_running_call_afterwards(tmp_path: Path) -> None:
+    script = Scripted().calls("echo", text="one").then().says("Here I am.")
+    async with stage(Unreadable(), tmp_path / "place", script) as opened:
+        session = await opened.session(metadata={"recovery": "continue"})
+        await opened.ask(session, "go")
+        await retry(opened, session)
+        (first, parts), (second, _) = await opened.turns(session)
+        assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolError]
+        assert (type(first.error), second.error) == (UnknownFailure, None)
+        assert (await texts(opened, session))[-1] == "Here I am."
+        assert await opened.is_sound(session)
 
 
 async def test_a_process_that_runs_nothing_gives_a_session_back_in_which_it_did_something_itself(
