@@ -14,10 +14,11 @@ from paced import Paced
 
 from turnkeeper.core.lease import Terms
 from turnkeeper.core.limits import RELEASE_RETRY_S
+from turnkeeper.model.event import AnswerApplied
 from turnkeeper.model.failure import AbortedFailure, MessageData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolError
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
@@ -377,6 +378,75 @@ async def test_a_call_that_could_not_begin_because_of_the_store_is_no_running_ca
         assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolError]
         assert (type(first.error), second.error) == (UnknownFailure, None)
         assert (await texts(opened, session))[-1] == "Here I am."
+        assert await opened.is_sound(session)
+
+
+class Gone(Cut):
+    """A store that can neither be written nor read for a while. ``refused`` counts the reads."""
+
+    refused = 0
+
+    async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
+        self.refused += self.is_cut
+        self._check()
+        return await super().read(log, after=after, limit=limit)
+
+
+async def test_a_request_to_the_user_outlives_an_outage_in_which_nothing_can_be_read(tmp_path: Path) -> None:
+    engine, script = Gone(), Scripted().calls("asks", text="one").then().says("Here I am.")
+    options = StageOptions(ask=None, config={"permission": {"asks": "ask"}})
+    async with stage(engine, tmp_path / "place", script, options) as opened:
+        session, journal = await opened.session(), opened.tk.store.journal
+        await opened.say(session, "go")
+        with anyio.fail_after(PATIENCE_S):
+            while not (asks := (await journal.view(session)).asks):
+                await anyio.sleep(0)
+            engine.is_cut = True
+            while not engine.refused:
+                await anyio.sleep(0)
+            await anyio.wait_all_tasks_blocked()
+            engine.is_cut = False
+            assert (await journal.view(session)).asks == asks
+            await opened.time.asleep(RELEASE_RETRY_S)
+            opened.time.advance(RETRY_MS)
+            await opened.tk.reply(asks[0].request.id, "once")
+            await opened.tk.wait(session)
+        [(_, parts), _] = await opened.turns(session)
+        assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolCompleted]
+        assert await texts(opened, session) == ["Here I am."]
+
+
+class Refusing(MemoryEngine):
+    """A store that refuses the first append of an answer that is applied."""
+
+    has_refused = False
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+        last: bytes | None = None,
+    ) -> None:
+        if not self.has_refused and any(AnswerApplied.KIND.encode() in one for one in entries):
+            self.has_refused = True
+            raise StoreFull("the disk is full")
+        await super().append(log, after, entries, documents, texts=texts, fence=fence, last=last)
+
+
+async def test_an_answer_of_the_user_is_applied_once_the_store_takes_it(tmp_path: Path) -> None:
+    script = Scripted().calls("asks", text="one").then().says("Here I am.")
+    options = StageOptions(config={"permission": {"asks": "ask"}}, in_a_hurry=True)
+    async with stage(Refusing(), tmp_path / "place", script, options) as opened:
+        session = await opened.session()
+        await opened.ask(session, "go")
+        [(_, parts), _] = await opened.turns(session)
+        assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolCompleted]
+        assert [type(event) for event in await opened.events(session)].count(AnswerApplied) == 1
         assert await opened.is_sound(session)
 
 
