@@ -101,6 +101,21 @@ async def test_a_session_that_grows_while_it_is_copied_is_copied_again(tmp_path:
     assert await problems(two) == []
 
 
+async def test_a_copy_that_is_whole_may_be_repeated_until_either_store_is_written(tmp_path: Path) -> None:
+    one, two = store_url("sqlite", tmp_path, "one"), store_url("files", tmp_path, "two")
+    family = await filled(one)
+    assert process(tmp_path, "store", "copy", one, two).returncode == 0
+    again = process(tmp_path, "store", "copy", one, two, "--json")
+    assert again.returncode == 0
+    assert {"sessions": 4, "continued": 4, "events": 0}.items() <= json.loads(again.stdout).items()
+    assert await dump(two) == await dump(one)
+    assert process(tmp_path, "--store", two, "session", "rename", family.root.id, "Mine").returncode == 0
+    used = await dump(two)
+    refused = process(tmp_path, "store", "copy", one, two)
+    assert (refused.returncode, "not empty" in refused.stderr) == (1, True)
+    assert await dump(two) == used
+
+
 async def problems(url: str) -> list[str]:
     async with turnkeeper.open(url) as opened:
         diagnosis = await opened.doctor()
