@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -253,6 +253,45 @@ async def test_the_end_of_a_turn_that_an_outage_stopped_does_not_look_like_a_sto
         [(message, _)] = await opened.turns(session)
         assert message.error == AbortedFailure(
             data=MessageData(message="the turn was stopped because the store could not be written")
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("compaction", lambda opened, session: opened.tk.compact(session, force=True)),
+        ("command", lambda opened, session: opened.tk.shell(session, "sleep 1000")),
+    ],
+)
+async def test_work_that_an_outage_stopped_does_not_look_like_a_stop_of_the_user(
+    tmp_path: Path, name: str, work: Callable[[Stage, str], Awaitable[object]]
+) -> None:
+    time, engine = Paced(), Cut()
+    script = Scripted().says("Here I am.").then().says("A half ").waits(Gate()).says("summary.")
+    async with stage(engine, tmp_path / "place", script, StageOptions(lease=TERMS, pace=time.pace)) as opened:
+        session, journal = await opened.session(metadata={"recovery": "rest"}), opened.tk.store.journal
+        await opened.ask(session, "go")
+        async with anyio.create_task_group() as group:
+
+            async def do() -> None:
+                with suppress(StoreUnavailable):
+                    await work(opened, session)
+
+            group.start_soon(do)
+            with anyio.fail_after(PATIENCE_S):
+                while (await journal.view(session)).turn is None:
+                    await anyio.sleep(0)
+            engine.is_cut = True
+            await stopped_for_want_of_a_heartbeat(opened, time)
+            engine.is_cut = False
+            with anyio.fail_after(PATIENCE_S):
+                await opened.time.asleep(RELEASE_RETRY_S)
+                opened.time.advance(RETRY_MS)
+                while (await journal.view(session)).owner is not None:
+                    await anyio.sleep(0)
+        (message, _) = (await opened.turns(session))[-1]
+        assert message.error == AbortedFailure(
+            data=MessageData(message=f"the {name} was stopped because the store could not be written")
         )
 
 
