@@ -13,6 +13,7 @@ from stores import store_url
 import turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.model import event as e
+from turnkeeper.sessions.copy_store import copy_store
 from turnkeeper.store import keys
 from turnkeeper.store.crash import EXIT_CODE
 from turnkeeper.store.engine import Engine, Key
@@ -80,6 +81,39 @@ async def test_a_copy_that_was_killed_is_continued(tmp_path: Path, point: str, h
     assert done.returncode == 0
     assert await dump(two) == await dump(one)
     assert "unfinished copy" not in await problems(two)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "files"])
+async def test_a_session_that_grows_while_it_is_copied_is_copied_again(tmp_path: Path, engine: str) -> None:
+    one, two = store_url("sqlite", tmp_path, "one"), store_url(engine, tmp_path, "two")
+    family = await filled(one)
+    titles = iter(["Wind over the lake"])
+
+    def write(done: int, total: int) -> None:
+        if done == total and (title := next(titles, None)):
+            assert process(tmp_path, "--store", one, "session", "rename", family.root.id, title).returncode == 0
+
+    async with turnkeeper.open(one) as source, turnkeeper.open(two) as target:
+        done = await copy_store(source.store, target.store, name=one, progress=write)
+        assert (await target.get(family.root.id)).title == "Wind over the lake"
+    assert (done.sessions, done.problems) == (4, ())
+    assert await dump(two) == await dump(one)
+    assert await problems(two) == []
+
+
+async def test_a_copy_that_is_whole_may_be_repeated_until_either_store_is_written(tmp_path: Path) -> None:
+    one, two = store_url("sqlite", tmp_path, "one"), store_url("files", tmp_path, "two")
+    family = await filled(one)
+    assert process(tmp_path, "store", "copy", one, two).returncode == 0
+    again = process(tmp_path, "store", "copy", one, two, "--json")
+    assert again.returncode == 0
+    assert {"sessions": 4, "continued": 4, "events": 0}.items() <= json.loads(again.stdout).items()
+    assert await dump(two) == await dump(one)
+    assert process(tmp_path, "--store", two, "session", "rename", family.root.id, "Mine").returncode == 0
+    used = await dump(two)
+    refused = process(tmp_path, "store", "copy", one, two)
+    assert (refused.returncode, "not empty" in refused.stderr) == (1, True)
+    assert await dump(two) == used
 
 
 async def problems(url: str) -> list[str]:

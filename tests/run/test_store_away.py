@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,14 +14,16 @@ from paced import Paced
 
 from turnkeeper.core.lease import Terms
 from turnkeeper.core.limits import RELEASE_RETRY_S
-from turnkeeper.model.failure import AbortedFailure, MessageData
+from turnkeeper.model.event import AnswerApplied
+from turnkeeper.model.failure import AbortedFailure, MessageData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.parts import TextPart
+from turnkeeper.model.parts import TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.fenced_writer import FencedWriter
-from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreDamaged, StoreUnavailable
+from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreDamaged, StoreFull, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.store.engines.postgres import PostgresEngine
 from turnkeeper.store.engines.postgres.schema import Layout
@@ -254,6 +256,45 @@ async def test_the_end_of_a_turn_that_an_outage_stopped_does_not_look_like_a_sto
         )
 
 
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("compaction", lambda opened, session: opened.tk.compact(session, force=True)),
+        ("command", lambda opened, session: opened.tk.shell(session, "sleep 1000")),
+    ],
+)
+async def test_work_that_an_outage_stopped_does_not_look_like_a_stop_of_the_user(
+    tmp_path: Path, name: str, work: Callable[[Stage, str], Awaitable[object]]
+) -> None:
+    time, engine = Paced(), Cut()
+    script = Scripted().says("Here I am.").then().says("A half ").waits(Gate()).says("summary.")
+    async with stage(engine, tmp_path / "place", script, StageOptions(lease=TERMS, pace=time.pace)) as opened:
+        session, journal = await opened.session(metadata={"recovery": "rest"}), opened.tk.store.journal
+        await opened.ask(session, "go")
+        async with anyio.create_task_group() as group:
+
+            async def do() -> None:
+                with suppress(StoreUnavailable):
+                    await work(opened, session)
+
+            group.start_soon(do)
+            with anyio.fail_after(PATIENCE_S):
+                while (await journal.view(session)).turn is None:
+                    await anyio.sleep(0)
+            engine.is_cut = True
+            await stopped_for_want_of_a_heartbeat(opened, time)
+            engine.is_cut = False
+            with anyio.fail_after(PATIENCE_S):
+                await opened.time.asleep(RELEASE_RETRY_S)
+                opened.time.advance(RETRY_MS)
+                while (await journal.view(session)).owner is not None:
+                    await anyio.sleep(0)
+        (message, _) = (await opened.turns(session))[-1]
+        assert message.error == AbortedFailure(
+            data=MessageData(message=f"the {name} was stopped because the store could not be written")
+        )
+
+
 async def test_a_turn_that_an_outage_stopped_before_it_said_anything_is_asked_again(tmp_path: Path) -> None:
     time, gate, engine = Paced(), Gate(), Cut()
     options = StageOptions(lease=TERMS, pace=time.pace)
@@ -334,6 +375,118 @@ async def test_a_call_that_waits_for_the_user_outlives_an_outage(tmp_path: Path)
         view = await journal.view(session)
         assert (view.asks, view.owner) == (asks, None)
         assert view.turn is not None
+
+
+class Unreadable(MemoryEngine):
+    """A store that cannot be read for a moment, just after a call was recorded as running.
+
+    A full disk is like that for a store of files: before it is read, the last write must be put in place.
+    """
+
+    failures = 0
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+        last: bytes | None = None,
+    ) -> None:
+        await super().append(log, after, entries, documents, texts=texts, fence=fence, last=last)
+        if not self.failures and any(b'"status":"running"' in one for one in entries):
+            self.failures = 1
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        if self.failures == 1:
+            self.failures += 1
+            raise StoreFull("the disk is full")
+        return await super().get(keys)
+
+
+async def test_a_call_that_could_not_begin_because_of_the_store_is_no_running_call_afterwards(tmp_path: Path) -> None:
+    script = Scripted().calls("echo", text="one").then().says("Here I am.")
+    async with stage(Unreadable(), tmp_path / "place", script) as opened:
+        session = await opened.session(metadata={"recovery": "continue"})
+        await opened.ask(session, "go")
+        await retry(opened, session)
+        (first, parts), (second, _) = await opened.turns(session)
+        assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolError]
+        assert (type(first.error), second.error) == (UnknownFailure, None)
+        assert (await texts(opened, session))[-1] == "Here I am."
+        assert await opened.is_sound(session)
+
+
+class Gone(Cut):
+    """A store that can neither be written nor read for a while. ``refused`` counts the reads."""
+
+    refused = 0
+
+    async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
+        self.refused += self.is_cut
+        self._check()
+        return await super().read(log, after=after, limit=limit)
+
+
+async def test_a_request_to_the_user_outlives_an_outage_in_which_nothing_can_be_read(tmp_path: Path) -> None:
+    engine, script = Gone(), Scripted().calls("asks", text="one").then().says("Here I am.")
+    options = StageOptions(ask=None, config={"permission": {"asks": "ask"}})
+    async with stage(engine, tmp_path / "place", script, options) as opened:
+        session, journal = await opened.session(), opened.tk.store.journal
+        await opened.say(session, "go")
+        with anyio.fail_after(PATIENCE_S):
+            while not (asks := (await journal.view(session)).asks):
+                await anyio.sleep(0)
+            engine.is_cut = True
+            while not engine.refused:
+                await anyio.sleep(0)
+            await anyio.wait_all_tasks_blocked()
+            engine.is_cut = False
+            assert (await journal.view(session)).asks == asks
+            await opened.time.asleep(RELEASE_RETRY_S)
+            opened.time.advance(RETRY_MS)
+            await opened.tk.reply(asks[0].request.id, "once")
+            await opened.tk.wait(session)
+        [(_, parts), _] = await opened.turns(session)
+        assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolCompleted]
+        assert await texts(opened, session) == ["Here I am."]
+
+
+class Refusing(MemoryEngine):
+    """A store that refuses the first append of an answer that is applied."""
+
+    has_refused = False
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+        last: bytes | None = None,
+    ) -> None:
+        if not self.has_refused and any(AnswerApplied.KIND.encode() in one for one in entries):
+            self.has_refused = True
+            raise StoreFull("the disk is full")
+        await super().append(log, after, entries, documents, texts=texts, fence=fence, last=last)
+
+
+async def test_an_answer_of_the_user_is_applied_once_the_store_takes_it(tmp_path: Path) -> None:
+    script = Scripted().calls("asks", text="one").then().says("Here I am.")
+    options = StageOptions(config={"permission": {"asks": "ask"}}, in_a_hurry=True)
+    async with stage(Refusing(), tmp_path / "place", script, options) as opened:
+        session = await opened.session()
+        await opened.ask(session, "go")
+        [(_, parts), _] = await opened.turns(session)
+        assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolCompleted]
+        assert [type(event) for event in await opened.events(session)].count(AnswerApplied) == 1
+        assert await opened.is_sound(session)
 
 
 async def test_a_process_that_runs_nothing_gives_a_session_back_in_which_it_did_something_itself(

@@ -121,7 +121,7 @@ HOST_KEPT_MS = 24 * 60 * 60 * 1000
 HOSTS_TIDIED_BEATS = 300
 """Heartbeats after which a process looks again for old heartbeats of other processes to remove."""
 RELEASE_RETRY_S = 2.0
-"""Seconds before the next try to record a session as idle, after the store failed."""
+"""Seconds before the next try to record a session as idle, or to hear the user's answer, after the store failed."""
 
 # Tool outputs.
 

@@ -7,12 +7,14 @@ deadline. All of them answer through one door (``run/answers.py``), and the firs
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import TypeVar
 
 import anyio
 import msgspec
 
 from turnkeeper.core.answers import NotAsked
+from turnkeeper.core.limits import RELEASE_RETRY_S
 from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
 from turnkeeper.mint import Mint
 from turnkeeper.model.config import AskConfig
@@ -32,6 +34,7 @@ from turnkeeper.outside_code import contained
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
+from turnkeeper.store.engine import StoreDamaged, StoreUnavailable
 from turnkeeper.store.store import Store
 from turnkeeper.tools.tool import Rejected, ToolFailure
 from turnkeeper.workspace.approvals import ApprovedPlace
@@ -193,7 +196,7 @@ class Asking(msgspec.Struct, frozen=True):
                 await default()
 
         async def heard() -> None:
-            await self._heard(request.id)
+            await self._once_stored(partial(self._heard, request.id))
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
@@ -203,11 +206,33 @@ class Asking(msgspec.Struct, frozen=True):
         if errors:
             call.waits = False
             raise errors[0]
-        ask = await self._find(request.id)
+        return await self._once_stored(partial(self._apply, call, request.id))
+
+    async def _apply(self, call: "WaitingCall", request_id: str) -> OpenAsk:
+        ask = await self._find(request_id)
         assert ask is not None, "a call that waits is not settled"
+        whole = await self.store.queries.whole(ask)
         call.waits = False
-        await self.writer.append(AnswerApplied(request_id=request.id), at="answer")
-        return await self.store.queries.whole(ask)
+        try:
+            if not ask.is_applied:
+                await self.writer.append(AnswerApplied(request_id=request_id), at="answer")
+        except StoreUnavailable:
+            call.waits = True
+            raise
+        return whole
+
+    async def _once_stored(self, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of work, which is tried until the store takes it: the request stays in the log meanwhile.
+
+        If the store is away for longer than the lease the session is stopped, and the call goes on waiting.
+        """
+        while True:
+            try:
+                return await work()
+            except StoreDamaged:
+                raise
+            except StoreUnavailable:
+                await self.sleep(RELEASE_RETRY_S)
 
     async def _heard(self, request_id: str) -> None:
         """Wait until the log has the answer."""

@@ -98,7 +98,8 @@ class Compaction(msgspec.Struct, frozen=True):
     async def _broken(self, writer: FencedWriter, message: AssistantMessage, error: BaseException) -> None:
         view = await self.store.journal.view(writer.session_id)
         if view.turn is not None:  # It may be done already: then only what came after it was stopped.
-            ending = broken_off(error, "compaction").but(after=(CompactingSet(at=None),))
+            is_cut_off = self.world.is_cut_off(writer.session_id, error)
+            ending = broken_off(error, "compaction", is_cut_off=is_cut_off).but(after=(CompactingSet(at=None),))
             writer.hold(*close_turn(message, ending, self.store.mint.now()))
             await writer.flush()
 

@@ -163,7 +163,7 @@ class Runtime:
             sleep=settings.sleep,
             random=settings.random,
             is_interrupted=self._interrupted.__contains__,
-            is_cut_off=self._is_cut_off,
+            is_cut_off=self.is_cut_off,
         )
         settlements = Settlements(
             store=store,
@@ -190,7 +190,7 @@ class Runtime:
             self.reverts,
             self.children,
             self._taking_over,
-            self._is_cut_off,
+            self.is_cut_off,
             self.responders.is_attended,
         )
 
@@ -217,7 +217,7 @@ class Runtime:
         try:
             return await self._run_and_report(session_id, resume)
         except BaseException as error:
-            if resume and self._is_cut_off(session_id, error) and not self._releases.is_owned(session_id):
+            if resume and self.is_cut_off(session_id, error) and not self._releases.is_owned(session_id):
                 self.children.resuming.add(session_id)  # Else the turn that was asked for has begun.
             is_away = isinstance(error, StoreUnavailable) and not isinstance(error, StoreDamaged)
             if is_away and session_id not in self._interrupted:
@@ -290,17 +290,17 @@ class Runtime:
         """
         return await self._families.interrupt(session_id)
 
+    def is_cut_off(self, session_id: str, error: BaseException) -> bool:
+        """Whether a run that ends with this error is stopped because the store is away, and not by its user."""
+        is_away = isinstance(error, StoreUnavailable) or self.lease_keeper.is_cutting_off(session_id)
+        return is_away and session_id not in self._interrupted
+
     async def _interrupt_in_background(self, session_id: str) -> None:
         """Interrupt a session from a background task: a failure is logged."""
         try:
             await self.interrupt(session_id)
         except (Refusal, EngineError) as error:
             log.warning("session %s was not stopped with all that works for it: %s", session_id, error)
-
-    def _is_cut_off(self, session_id: str, error: BaseException) -> bool:
-        """Whether a run that ends with this error is stopped because the store is away, and not by its user."""
-        is_away = isinstance(error, StoreUnavailable) or self.lease_keeper.is_cutting_off(session_id)
-        return is_away and session_id not in self._interrupted
 
     async def _stop_run(self, session_id: str) -> None:
         """Stop a session that this runtime may not own any longer. Calls that wait for the user stay open."""

@@ -135,6 +135,10 @@ class Settlement(msgspec.Struct):
             else:
                 await call.finish(call.interrupted(), lambda: False)
             raise
+        except Exception:
+            # The call has not begun, as the store cannot be read. It ends the turn, and a call is never left behind it.
+            await call.finish(call.interrupted(), lambda: False)
+            raise
         await call.finish(state, ends_turn)
 
     def _snapshots_of(self, call: "_Call") -> AbstractAsyncContextManager[None]:

@@ -1,7 +1,7 @@
 """A command that the user runs in a session: on record like a call of the bash tool, though no model made it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -42,6 +42,8 @@ class ShellCommand(msgspec.Struct, frozen=True):
     group: TaskGroup
     """Outlives the command's record: a command that ignores an interrupt is ended in it."""
     environ: Mapping[str, str]
+    is_cut_off: Callable[[str, BaseException], bool]
+    """Whether work in a session that ends with this error was stopped by the store."""
     bounds: Bounds = msgspec.field(default_factory=Bounds)
 
     async def run(self, writer: FencedWriter) -> None:
@@ -64,7 +66,8 @@ class ShellCommand(msgspec.Struct, frozen=True):
         except BaseException as error:
             # Stopped, mostly: what it printed is the user's, and goes on record before the cancellation goes on.
             stopped = part.but(state=self._stopped(part, running, kept))
-            await self._end(writer, message, broken_off(error, "command", stopped))
+            is_cut_off = self.is_cut_off(writer.session_id, error)
+            await self._end(writer, message, broken_off(error, "command", stopped, is_cut_off=is_cut_off))
             raise
         await self._end(writer, message, Ending(parts=(part.but(state=state),)))
 

@@ -77,7 +77,10 @@ async def _begin(source: Engine, target: Engine, name: str) -> None:
     [mark] = await target.get([MARK])
     wanted = encode({"from": name})
     if mark is None:
-        if await target.logs(limit=1) or any(key not in _OF_ONE_STORE for key, _ in await target.scan((), limit=3)):
+        is_empty = not await target.logs(limit=1)
+        is_empty = is_empty and all(key in _OF_ONE_STORE for key, _ in await target.scan((), limit=3))
+        # One that was killed when it was whole has no mark any more, and who repeats the command cannot know.
+        if not is_empty and not await _has_same_logs(source, target):
             raise Conflict("the target is not empty; copy to a new store, or import into this one")
         await target.put({MARK: wanted})
         return
@@ -87,6 +90,20 @@ async def _begin(source: Engine, target: Engine, name: str) -> None:
     foreign = next((one for one in await every_id(target) if one not in known), None)
     if foreign is not None:
         raise Conflict(f"the target has session {foreign!r}, which {name!r} has not; empty the target, and begin anew")
+
+
+async def _has_same_logs(source: Engine, target: Engine) -> bool:
+    """Whether both stores have the same sessions, with logs of the same length and the same last entry."""
+    names = sorted(await every_id(source))
+    if not names or names != sorted(await every_id(target)):
+        return False
+    for name in names:
+        length = await source.length(name)
+        if length != await target.length(name):
+            return False
+        if await source.read(name, after=length - 1) != await target.read(name, after=length - 1):
+            return False
+    return True
 
 
 class _Copying:
@@ -118,7 +135,10 @@ class _Copying:
         except Damaged as error:
             self._problems[session_id] = CopyProblem(session_id=session_id, message=str(error))
             return
-        view = await self._target.journal.view(session_id)  # Reads the log back, verifies it and writes its documents.
+        # Reads the log back, verifies it and writes its documents. A view that an earlier pass left in memory would not
+        # be brought up to date: entries were appended, and the documents by which the journal sees that were not.
+        self._target.journal.cache.forget(session_id)
+        view = await self._target.journal.view(session_id)
         length = await self._to.length(session_id)
         [last] = await self._to.read(session_id, after=length - 1)
         if view.seq != length or entry.digest(last) != head:

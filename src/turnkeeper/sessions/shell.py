@@ -56,6 +56,7 @@ async def shell(
         place,
         runtime.group,
         environ,
+        runtime.is_cut_off,
         directories.bounds(config, session.id),
     )
     await runtime.alone(session.id, running.run)
