@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import pytest
+from children import AGENTS, TOOLS_AND_TASK, BySession, a_task
 from left_behind import DEAD
 from paced import Paced
 
@@ -453,6 +454,46 @@ async def test_a_request_to_the_user_outlives_an_outage_in_which_nothing_can_be_
         [(_, parts), _] = await opened.turns(session)
         assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolCompleted]
         assert await texts(opened, session) == ["Here I am."]
+
+
+class OnlyRoot(Away):
+    """A store that gives a fence for one log only, while it is away. ``refused`` counts the others."""
+
+    root: str | None = None
+    refused = 0
+
+    async def fence(self, log: str) -> int:
+        if log == self.root:
+            return await MemoryEngine.fence(self, log)
+        self.refused += self.error is not None
+        return await super().fence(log)
+
+
+async def test_a_call_waits_for_a_child_session_that_an_outage_keeps_from_running(tmp_path: Path) -> None:
+    engine = OnlyRoot()
+    model = BySession(
+        root=Scripted().calls("task", **a_task("find it")).then().says("It is there."),
+        find=Scripted().says("Here it is."),
+    )
+    options = StageOptions(tools=TOOLS_AND_TASK, config=AGENTS)
+    async with stage(engine, tmp_path / "place", model, options) as opened:
+        session = await opened.session()
+        engine.root, engine.error = session, StoreUnavailable("the database is away")
+        await opened.say(session, "root: where is it?")
+        with anyio.fail_after(PATIENCE_S):
+            while not engine.refused:
+                await anyio.sleep(0)
+            await opened.time.asleep(RELEASE_RETRY_S)
+            engine.error = None
+            opened.time.advance(RETRY_MS)
+            await opened.tk.wait(session)
+        [made] = await opened.tk.children(session)
+        assert await texts(opened, made.id) == ["Here it is."]
+        [(_, parts), _] = await opened.turns(session)
+        [state] = [part.state for part in parts if isinstance(part, ToolPart)]
+        assert isinstance(state, ToolCompleted)
+        assert "Here it is." in state.output
+        assert await texts(opened, session) == ["It is there."]
 
 
 class Refusing(MemoryEngine):

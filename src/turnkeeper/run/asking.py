@@ -14,7 +14,6 @@ import anyio
 import msgspec
 
 from turnkeeper.core.answers import NotAsked
-from turnkeeper.core.limits import RELEASE_RETRY_S
 from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
 from turnkeeper.mint import Mint
 from turnkeeper.model.config import AskConfig
@@ -33,8 +32,9 @@ from turnkeeper.model.refusal import Conflict, Invalid
 from turnkeeper.outside_code import contained
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.fenced_writer import FencedWriter
+from turnkeeper.run.outages import once_stored
 from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
-from turnkeeper.store.engine import StoreDamaged, StoreUnavailable
+from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.store import Store
 from turnkeeper.tools.tool import Rejected, ToolFailure
 from turnkeeper.workspace.approvals import ApprovedPlace
@@ -196,7 +196,7 @@ class Asking(msgspec.Struct, frozen=True):
                 await default()
 
         async def heard() -> None:
-            await self._once_stored(partial(self._heard, request.id))
+            await once_stored(partial(self._heard, request.id), self.sleep)
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
@@ -206,7 +206,7 @@ class Asking(msgspec.Struct, frozen=True):
         if errors:
             call.waits = False
             raise errors[0]
-        return await self._once_stored(partial(self._apply, call, request.id))
+        return await once_stored(partial(self._apply, call, request.id), self.sleep)
 
     async def _apply(self, call: "WaitingCall", request_id: str) -> OpenAsk:
         ask = await self._find(request_id)
@@ -220,19 +220,6 @@ class Asking(msgspec.Struct, frozen=True):
             call.waits = True
             raise
         return whole
-
-    async def _once_stored(self, work: Callable[[], Awaitable[T]]) -> T:
-        """The result of work, which is tried until the store takes it: the request stays in the log meanwhile.
-
-        If the store is away for longer than the lease the session is stopped, and the call goes on waiting.
-        """
-        while True:
-            try:
-                return await work()
-            except StoreDamaged:
-                raise
-            except StoreUnavailable:
-                await self.sleep(RELEASE_RETRY_S)
 
     async def _heard(self, request_id: str) -> None:
         """Wait until the log has the answer."""

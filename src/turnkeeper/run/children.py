@@ -10,6 +10,7 @@
 
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -27,7 +28,9 @@ from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 from turnkeeper.run.coordinator import Outcome
+from turnkeeper.run.outages import once_stored
 from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.store import Store
 
 
@@ -73,20 +76,33 @@ class Children(msgspec.Struct, frozen=True):
     """Interrupts a session without waiting for it."""
     is_active: Callable[[str], bool]
     """Whether this process runs a session."""
+    sleep: Callable[[float], Awaitable[None]]
     is_attended: bool = True
     resuming: set[str] = msgspec.field(default_factory=set)
     """Sessions whose cut-off turn is continued at their next run."""
 
     async def settled(self, session_id: str, prompt_id: str) -> ChildResult:
-        """Run a Child Session until it rests; returns the result of a prompt. Another process may be running it."""
-        while True:
-            outcome = await self.run(session_id)
-            view = await self.store.journal.view(session_id)
-            if outcome.kind in ("refused", "crashed") and not outcome.is_busy:
-                return ChildResult(state="failed", text=outcome.reason)
-            if is_at_rest(view):
-                return await self.result(session_id, prompt_id)
-            await self._news(session_id, view.seq)
+        """Run a Child Session until it rests; returns the result of a prompt. Another process may be running it.
+
+        Its run is retried after an outage of the store, so its caller waits for that as well.
+        """
+        run = partial(self._run_once, session_id, prompt_id)
+        while (result := await once_stored(run, self.sleep)) is None:
+            pass
+        return result
+
+    async def _run_once(self, session_id: str, prompt_id: str) -> ChildResult | None:
+        """Run a Child Session; None if it does not rest after that. Raises StoreUnavailable if its run is retried."""
+        outcome = await self.run(session_id)
+        if outcome.store in ("full", "unavailable"):
+            raise StoreUnavailable(outcome.reason)
+        view = await self.store.journal.view(session_id)
+        if outcome.kind in ("refused", "crashed") and not outcome.is_busy:
+            return ChildResult(state="failed", text=outcome.reason)
+        if is_at_rest(view):
+            return await self.result(session_id, prompt_id)
+        await self._news(session_id, view.seq)
+        return None
 
     async def result(self, session_id: str, prompt_id: str | None = None) -> ChildResult:
         """The answer of a Child Session that rests; since a prompt, if one is named."""

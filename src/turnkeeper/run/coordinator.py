@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -11,9 +11,11 @@ from anyio.abc import TaskGroup
 from turnkeeper.model.refusal import Busy, Elsewhere, Refusal
 from turnkeeper.model.value import Value
 from turnkeeper.outside_code import contained
-from turnkeeper.store.engine import EngineError, StoreFull, StoreUnavailable
+from turnkeeper.store.engine import EngineError, StoreDamaged, StoreFull, StoreUnavailable
 
 log = logging.getLogger(__name__)
+
+StoreState: TypeAlias = Literal["ok", "full", "unavailable", "damaged"]
 
 
 class Outcome(Value):
@@ -25,8 +27,8 @@ class Outcome(Value):
     """Whether it was refused because another process runs the session."""
     is_elsewhere: bool = False
     """Whether it was refused because the session is for hosts with another label."""
-    store: Literal["ok", "full", "unavailable"] = "ok"
-    """Whether the store took what was to be written."""
+    store: StoreState = "ok"
+    """The state of the store at its end. The run is retried while the store is full or unavailable."""
 
 
 class _Drain:
@@ -154,10 +156,7 @@ class Coordinator:
                 return Outcome(kind="rested", reason=await work())
         except (Refusal, EngineError) as error:
             drain.error = error
-            store: Literal["ok", "full", "unavailable"] = "ok"
-            if isinstance(error, StoreUnavailable):
-                store = "full" if isinstance(error, StoreFull) else "unavailable"
-            is_busy, is_elsewhere = isinstance(error, Busy), isinstance(error, Elsewhere)
+            is_busy, is_elsewhere, store = isinstance(error, Busy), isinstance(error, Elsewhere), _store_state(error)
             return Outcome(kind="refused", reason=str(error), is_busy=is_busy, is_elsewhere=is_elsewhere, store=store)
         except Exception as error:
             # The top of a drain: a bug ends the run of this session and of no other.
@@ -165,3 +164,14 @@ class Coordinator:
             log.exception("the drain of %s crashed", session_id)
             return Outcome(kind="crashed", reason=f"{type(error).__name__}: {error}")
         return Outcome(kind="interrupted")
+
+
+def _store_state(error: Exception) -> StoreState:
+    match error:
+        case StoreFull():
+            return "full"
+        case StoreDamaged():
+            return "damaged"
+        case StoreUnavailable():
+            return "unavailable"
+    return "ok"

@@ -140,6 +140,7 @@ class Runtime:
             wake=self.wake,
             stop=lambda session_id: self.group.start_soon(self._interrupt_in_background, session_id),
             is_active=lambda session_id: session_id in self.active,
+            sleep=self._settings.sleep,
             is_attended=self.responders.is_attended,
         )
 
