@@ -311,6 +311,14 @@ def test_an_empty_text_between_signed_thoughts_keeps_its_place() -> None:
     assert content(*parts, model=OTHER) == [Text(text="a"), Text(text="\n\nb")]
 
 
+@pytest.mark.parametrize("blank", ["", "\n\n"])
+def test_a_blank_text_that_separates_no_signed_thoughts_is_left_out(blank: str) -> None:
+    """Anthropic refuses a message whose only text is blank, and names no place by which it could be quarantined."""
+    signed = {"anthropic": {"signature": "sig"}}
+    parts = (a_text(TURN, "prt_0", blank), thought("a", signed, "prt_1"), a_text(TURN, "prt_2", blank))
+    assert [type(part) for part in content(*parts)] == [Reasoning]
+
+
 # Calls and results.
 
 

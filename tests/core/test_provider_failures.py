@@ -62,6 +62,14 @@ OVERFLOWS = (
     "Unable to submit request because the input token count is 1250000 but model only supports up to 1048576.",
     "400 (no body)",
     "413 status code (no body)",
+    "Too much media: 0 document pages + 103 images > 100",
+    "too many images and documents: 120 + 0 > 100",
+    "Too many images in request. Max is 8.",
+    "The request contains too many images: 11 images were provided, but the model supports a maximum of 10 images.",
+    "At most 5 image(s) may be provided in one request.",
+    "request contains 54 images, exceeding the maximum of 50 allowed per request",
+    "Request payload size exceeds the limit: 20971520 bytes.",
+    "Maximum request body size 1048576 exceeded, actual body size 1056562",
 )
 
 NOT_OVERFLOWS = (
@@ -71,6 +79,9 @@ NOT_OVERFLOWS = (
     "Too many requests: token limit exceeded",
     "The model does not exist",
     "exceeds the limit of your plan",
+    "At most 5 requests may be sent at once",
+    "messages.19.content.27.image.source.base64.data: At least one of the image dimensions exceed max allowed size for"
+    " many-image requests: 2000 pixels",
     "maximum context length is a good idea",
     "500 (no body)",
     "max_tokens must be at least 1, got 0",

@@ -575,8 +575,8 @@ def test_several_summaries_of_one_reasoning_become_one_item() -> None:
         Reasoning(text="one", metadata={"openai": {"itemId": "rs_1"}}),
         Reasoning(text="two", metadata={"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "enc"}}),
     )
-    turns = (UserTurn(content=(Text(text="a"),)), AssistantTurn(content=parts))
-    assert body(a_request("openai-responses", turns, system=()))["input"][1:] == [
+    turns = (UserTurn(content=(Text(text="a"),)), AssistantTurn(content=(*parts, Text(text="b"))))
+    assert body(a_request("openai-responses", turns, system=()))["input"][1:-1] == [
         {
             "type": "reasoning",
             "id": "rs_1",

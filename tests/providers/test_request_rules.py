@@ -20,7 +20,7 @@ from turnkeeper.model.request import (
     ToolTurn,
     UserTurn,
 )
-from turnkeeper.providers import cache_points, media, sampling, schemas, transforms
+from turnkeeper.providers import anthropic, cache_points, media, sampling, schemas, transforms
 from turnkeeper.providers.codec import encode_body, merged
 from turnkeeper.providers.sampling import SamplingParameters
 
@@ -54,6 +54,35 @@ def test_anthropic_gets_no_empty_text_and_no_empty_message() -> None:
         AssistantTurn(content=(Text(text=""),)),
     )
     assert prepared("anthropic", *messages) == [HI, AssistantTurn(content=(signed, hidden, Text(text=" ")))]
+
+
+def test_anthropic_gets_no_turn_that_ends_with_thinking() -> None:
+    signed = Reasoning(text="hm", metadata={"anthropic": {"signature": "s"}})
+    hidden = Reasoning(text="", metadata={"anthropic": {"redactedData": "r"}})
+    said, unsigned = Text(text="a"), Reasoning(text="cut off")
+    messages = (
+        HI,
+        AssistantTurn(content=(signed, said, signed, Text(text=" "), hidden)),
+        AssistantTurn(content=(signed,)),
+        AssistantTurn(content=(said, unsigned)),
+    )
+    kept = [HI, AssistantTurn(content=(signed, said)), AssistantTurn(content=(said, unsigned))]
+    assert prepared("anthropic", *messages) == kept
+
+
+def test_responses_gets_no_turn_that_ends_with_a_reasoning_item() -> None:
+    item = Reasoning(text="hm", metadata={"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "e"}})
+    said = Text(text="a")
+    messages = (HI, AssistantTurn(content=(item, said, item)), AssistantTurn(content=(item,)))
+    assert prepared("openai-responses", *messages) == [HI, AssistantTurn(content=(item, said))]
+
+
+def test_a_system_message_before_a_turn_of_thinking_alone_joins_the_user() -> None:
+    signed = Reasoning(text="hm", metadata={"anthropic": {"signature": "s"}})
+    model = a_model("anthropic", api_id="claude-opus-4-8")
+    messages = (HI, SystemTurn(text="news"), AssistantTurn(content=(signed,)), HI)
+    request = ModelRequest(model=model, system=(), messages=messages)
+    assert [one["role"] for one in anthropic.conversation(request, an_endpoint("anthropic"))] == ["user"]
 
 
 def test_claude_s_call_ids_are_plain_words_on_both_sides() -> None:

@@ -135,13 +135,14 @@ def test_reasoning_in_plain_text_goes_back_as_text() -> None:
         ended(0, {"type": "reasoning", "id": "r1", "content": [{"type": "reasoning_text", "text": "Call the tool."}]}),
     )
     (end,) = (event for event in events if isinstance(event, ReasoningEnd))
-    assert items(Reasoning(text="Call the tool.", metadata=end.metadata)) == [
+    assert items(Reasoning(text="Call the tool.", metadata=end.metadata), Text(text="Done.")) == [
         {
             "type": "reasoning",
             "id": "r1",
             "summary": [],
             "content": [{"type": "reasoning_text", "text": "Call the tool."}],
-        }
+        },
+        {"role": "assistant", "content": "Done."},
     ]
 
 

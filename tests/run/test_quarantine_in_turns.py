@@ -74,6 +74,37 @@ def wire_length(server: ScriptedServer) -> int:
     return len(messages)
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["Could not process image", "The image data you provided does not represent a valid image", "Invalid MIME type"],
+)
+async def test_a_file_that_is_rejected_without_its_place_is_left_out(play: Play, words: str) -> None:
+    script = Script().says("hello").then().fails(400, message=words).then().says("I see nothing.").then().says("b")
+    async with ScriptedServer(script) as server, new_client(user_agent="test") as client:
+        endpoint = Endpoint(protocol="anthropic", provider_id="acme", base_url=server.url, api_key="k")
+        async with play(HttpProvider(endpoint, client), config=config("anthropic")) as stage:
+            session = await stage.session()
+            await stage.ask(session, "hello")
+            assert await look(stage, session) == "answered"
+            assert (await stage.ask(session, "go on")).reason == "answered"
+            assert ["iVBORw0KGgo" in str(one.body) for one in server.requests] == [False, True, False, False]
+            assert await stage.is_sound(session)
+
+
+async def test_of_several_files_the_rejected_one_is_found_from_the_newest_on(play: Play) -> None:
+    words = "Could not process image"
+    script = Script().says("a").then().fails(400, message=words).then().fails(400, message=words)
+    script.then().fails(400, message=words).then().says("b")
+    async with ScriptedServer(script) as server, new_client(user_agent="test") as client:
+        endpoint = Endpoint(protocol="anthropic", provider_id="acme", base_url=server.url, api_key="k")
+        async with play(HttpProvider(endpoint, client), config=config("anthropic")) as stage:
+            session = await stage.session()
+            assert await look(stage, session) == "answered"
+            assert "ApiFailure" in await look(stage, session)
+            assert (await stage.ask(session, "go on")).reason == "answered"
+            assert [str(one.body).count("iVBORw0KGgo") for one in server.requests] == [1, 2, 1, 1, 0]
+
+
 async def test_a_second_rejection_is_the_end_of_the_turn(play: Play) -> None:
     words = PROTOCOLS["anthropic"].format(0)
     script = Script().fails(400, message=words).then().fails(400, message=words).then().says("unasked")

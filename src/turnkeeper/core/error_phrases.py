@@ -1,4 +1,4 @@
-"""Phrases of providers' error messages that mean a full context window, or a transient problem."""
+"""Phrases of providers' error messages that mean a request that is too large, or a transient problem."""
 
 import re
 from typing import Final
@@ -40,9 +40,15 @@ OVERFLOWS: Final = (
     r"model_context_window_exceeded",
     r"too many tokens",
     r"token limit exceeded",
+    r"too much media: #",
+    r"too many (?:images|documents)\b",
+    r"at most # (?:image|video|audio)",
+    r"request contains # images",
+    r"payload size exceeds the limit",
+    r"maximum request body size # exceeded",
     r"\A4(?:00|13)\s*(?:status code)?\s*\(no body\)",
 )
-"""Patterns for a request that is larger than the context window; ``#`` is a number."""
+"""Patterns for a request that is larger than the context window, or has more media than fit; ``#`` is a number."""
 
 _NOT_OVERFLOWS: Final = r"\A(?:throttling error:|service unavailable:)|rate limit|too many requests"
 

@@ -18,7 +18,7 @@ from turnkeeper.core.history import History, HistoryItem, visible
 from turnkeeper.core.oversized import has_overflowed, oversized
 from turnkeeper.core.prefix import is_cold
 from turnkeeper.core.pruning import FULL, MINIMUM, PROTECT, Occasion, Pruning, choose
-from turnkeeper.core.quarantine import Pointer, pointer, sources, suspects, telling
+from turnkeeper.core.quarantine import Pointer, media_of, pointer, rejected_media, sources, suspects, telling
 from turnkeeper.core.turn_request import PreparedRequest, TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import CHARS_PER_TOKEN, Window, exceeds, overflows, usable
@@ -111,10 +111,12 @@ def remedy(
     inputs = sent.inputs
     if isinstance(failure, OverflowFailure):
         return CompactFirst(overflow=True) if settings.auto and may_recover(inputs.history.entries) else None
-    pointed = pointer(failure)
-    if pointed is None or _is_helped(inputs) or wire_length is None:
+    if _is_helped(inputs):
         return None
-    return _quarantine(pointed, sent, wire_length)
+    if (words := rejected_media(failure)) is not None:
+        return _newest_media(words, sent)
+    pointed = pointer(failure)
+    return _quarantine(pointed, sent, wire_length) if pointed is not None and wire_length is not None else None
 
 
 def _is_helped(inputs: TurnInputs) -> bool:
@@ -147,6 +149,16 @@ def _quarantine(
     for entry in sorted(found, key=lambda one: pointed.is_media and not has_media(one)):
         if ids := suspects(entry, pointed, sent.inputs.view.quarantined):
             reason = telling(history.entries, entry.message.id, len(ids), pointed.words)
+            return PartsQuarantined(message_id=entry.message.id, part_ids=ids, reason=reason)
+    return None
+
+
+def _newest_media(words: str, sent: PreparedRequest) -> PartsQuarantined | None:
+    """Quarantine the files of the newest message that sends some."""
+    history = sent.inputs.history
+    for entry in reversed(visible(history.entries)):
+        if ids := media_of(entry, sent.inputs.view.quarantined):
+            reason = telling(history.entries, entry.message.id, len(ids), words)
             return PartsQuarantined(message_id=entry.message.id, part_ids=ids, reason=reason)
     return None
 

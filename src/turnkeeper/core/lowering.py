@@ -222,8 +222,8 @@ class _Turn:
         content: list[Text | Reasoning | Call | Result] = []
         results: list[Result] = []
         media: list[Media] = []
-        signed = self._keeps and any(isinstance(p, ReasoningPart) and _signature(p.metadata) for p in parts)
-        for part in parts:
+        signed = [n for n, p in enumerate(parts) if isinstance(p, ReasoningPart) and _signature(p.metadata)]
+        for place, part in enumerate(parts):
             match part:
                 case TextPart(ignored=True):
                     pass
@@ -231,8 +231,9 @@ class _Turn:
                     if text.strip():
                         own = Text(text=clean(text), metadata=self._own(metadata))
                         content.append(own if self._keeps else _apart(text, content))
-                    elif signed:
-                        # A blank text separates signed thinking blocks. Empty text is rejected.
+                    elif self._keeps and signed and signed[0] < place < signed[-1]:
+                        # A blank text separates signed thinking blocks. Empty text is rejected, and so is a blank one
+                        # in a message without other text.
                         content.append(Text(text=" "))
                 case ReasoningPart():
                     content.extend(self._reasoning(part, content))

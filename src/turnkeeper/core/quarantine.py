@@ -1,6 +1,7 @@
 """Quarantine: a part that a provider rejects is left out of requests, so that no message makes a session unusable.
 
-A provider that points at a place in its request (``messages.3.content.1: ...``) points at a part of ours.
+A provider that points at a place in its request (``messages.3.content.1: ...``) points at a part of ours. One that
+rejects a file without a place (``Could not process image``) means the newest, because the older ones were accepted.
 """
 
 import re
@@ -32,6 +33,10 @@ _MEDIA_WORDS: Final = re.compile(
 )
 
 
+_UNPLACED_MEDIA: Final = re.compile(r"\b(?:image|pdf|mime type)s?\b", re.IGNORECASE)
+_REJECTED: Final = frozenset({400, 413, 415, 422})
+
+
 class Pointer(Value):
     """The place in a request that a provider rejects: a message index, and the provider's error message."""
 
@@ -42,7 +47,7 @@ class Pointer(Value):
 
 def pointer(failure: Failure) -> Pointer | None:
     """The place in the request that a rejection names; None if it names none."""
-    if not isinstance(failure, ApiFailure) or failure.data.status_code not in (400, 413, 415, 422):
+    if not isinstance(failure, ApiFailure) or failure.data.status_code not in _REJECTED:
         return None
     words = failure.data.message
     found = _PLACE.search(words) or _PLACE.search(failure.data.response_body or "")
@@ -50,6 +55,29 @@ def pointer(failure: Failure) -> Pointer | None:
         return None
     # Only the place itself is taken from a body, which may quote any text.
     return Pointer(message=int(found[1]), is_media=bool(_MEDIA_WORDS.search(f"{words} {found[0]}")), words=words)
+
+
+def rejected_media(failure: Failure) -> str | None:
+    """The words of a rejection of a file without its place, such as "Could not process image"; else None."""
+    if not isinstance(failure, ApiFailure) or failure.data.status_code not in _REJECTED or pointer(failure) is not None:
+        return None
+    return failure.data.message if _UNPLACED_MEDIA.search(failure.data.message) else None
+
+
+def media_of(entry: HistoryItem, left_out: Collection[str]) -> tuple[str, ...]:
+    """The parts of a message that send files, but for those that are left out already."""
+    is_answer = isinstance(entry.message, AssistantMessage)
+    return tuple(part.id for part in entry.parts if part.id not in left_out and _sends_file(part, is_answer))
+
+
+def _sends_file(part: Part, is_answer: bool) -> bool:
+    match part:
+        case FilePart(mime=mime):
+            return not is_answer and mime not in ("text/plain", "application/x-directory")
+        case ToolPart(state=ToolCompleted(time=time, attachments=attachments)):
+            return bool(attachments) and time.compacted is None
+        case _:
+            return False
 
 
 def sources(index: int, count: int, wire_length: Callable[[int], int]) -> range:

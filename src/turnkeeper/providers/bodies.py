@@ -252,7 +252,7 @@ def _is_seam(messages: Sequence[ModelMessage], place: int) -> bool:
 
 def _is_sent(part: object) -> bool:
     """Whether every protocol sends this part of an assistant turn."""
-    return (isinstance(part, Text) and bool(part.text)) or (isinstance(part, Call) and not part.executed)
+    return (isinstance(part, Text) and bool(part.text.strip())) or (isinstance(part, Call) and not part.executed)
 
 
 def _has_input(message: ModelMessage) -> bool:

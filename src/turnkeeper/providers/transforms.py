@@ -24,12 +24,18 @@ from turnkeeper.model.request import (
     UserTurn,
 )
 from turnkeeper.model.value import encode
-from turnkeeper.providers import media
+from turnkeeper.providers import codec, media
 from turnkeeper.providers.endpoint import Endpoint
 
 BRIDGE = "Done."
 """The assistant text between a tool result and a user message, for families that require one."""
 RESULT_CHARS_MAX = 4000
+
+_SEALED = {
+    "anthropic": ("anthropic", frozenset({"signature", "redactedData"})),
+    "openai-responses": ("openai", frozenset({"itemId"})),
+}
+"""Protocols that refuse a turn which ends with sealed reasoning: where its metadata are, and what seals it."""
 
 _MISTRAL = re.compile(r"mistral|devstral|codestral|pixtral|mixtral")
 _CLOSING_TAG = re.compile(r"</system-update", re.IGNORECASE)
@@ -46,6 +52,8 @@ def prepare(request: ModelRequest, endpoint: Endpoint) -> ModelRequest:
         messages = _without_system_turns(messages)
     if model.protocol == "anthropic":
         messages = [kept for message in messages if (kept := _without_blanks(message)) is not None]
+    if model.protocol in _SEALED:
+        messages = [kept for message in messages if (kept := _without_last_thoughts(message, model)) is not None]
     if "claude" in model.api_id.lower():
         messages = [_with_call_ids(message, lambda call_id: _NOT_PLAIN.sub("_", call_id)) for message in messages]
     if is_mistral(model):
@@ -158,6 +166,27 @@ def _is_blank(part: Text | Media | Reasoning | Call | Result) -> bool:
             return not text.strip() and not (isinstance(inner, dict) and (inner.keys() & {"signature", "redactedData"}))
         case _:
             return False
+
+
+def _without_last_thoughts(message: ModelMessage, model: ModelInfo) -> ModelMessage | None:
+    """The message without the sealed reasoning at its end, as of an answer that has nothing else."""
+    if not isinstance(message, AssistantTurn):
+        return message
+    content = message.content
+    while content and _is_sealed(content[-1], model):
+        content = content[:-1]
+        while content and _is_only_space(content[-1]):  # It stood between two thoughts.
+            content = content[:-1]
+    return message if content is message.content else message.but(content=content) if content else None
+
+
+def _is_sealed(part: object, model: ModelInfo) -> bool:
+    namespace, seals = _SEALED[model.protocol]
+    return isinstance(part, Reasoning) and any(codec.own(part.metadata, namespace).get(seal) for seal in seals)
+
+
+def _is_only_space(part: object) -> bool:
+    return isinstance(part, Text) and not part.text.strip()
 
 
 def _with_call_ids(message: ModelMessage, rename: Callable[[str], str]) -> ModelMessage:
