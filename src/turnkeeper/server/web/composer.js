@@ -97,6 +97,8 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
   const box = useRef(null);
   const isBusy = status?.type !== "idle";
   const lent = useRef(null); // The draft that was put here last.
+  const held = useRef(null);
+  held.current = { text, files };
   useEffect(() => handle?.({ focus: () => box.current?.focus(), take: () => take(null) }));
   useEffect(() => { if (draft) { take(draft); box.current?.focus(); } }, [draft]);
   useEffect(() => {
@@ -146,7 +148,7 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
       add([...some]);
     } else if (typed.length > PASTE_CHARS) {
       event.preventDefault();
-      add([new File([typed], `pasted ${plural(typed.split("\n").length, "line")}.txt`, { type: "text/plain" })]);
+      add([new File([typed], `pasted ${plural(typed.replace(/\n$/, "").split("\n").length, "line")}.txt`, { type: "text/plain" })]);
     }
   };
 
@@ -185,13 +187,14 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
     };
     try {
       await post(`/session/${session.id}/prompt_async`, body);
-      kept.set(key, null);
-      setText("");
-      setFiles([]);
+      // What was typed and attached since then is no part of what was sent.
+      const { text: typed, files: attached } = held.current;
+      change(typed.startsWith(text) ? typed.slice(text.length).trimStart() : typed);
+      setFiles(attached.filter((one) => !files.includes(one)));
       onSent?.(id);
     } catch (problem) {
       // Under its id it can be sent again, and is admitted once. A refused one needs a new id.
-      if (problem.status) kept.set(key, { text });
+      if (problem.status) kept.set(key, { text: held.current.text });
       setError(problem.status ? problem : { status: 0, message: "Not sent yet: the server cannot be reached. Your text is kept; send it again." });
     }
     setSending(null);
