@@ -26,3 +26,43 @@ def test_what_is_typed_while_a_prompt_is_sent_stays_in_the_box(tab: Tab, served:
     assert tab.run("document.querySelector('.composer textarea').value") == "And the next"
     tab.go(f"{served.url}/s/{made}")
     tab.until("document.querySelector('.composer textarea').value === 'And the next'")
+
+
+def test_a_key_stops_the_session_wherever_the_focus_is(tab: Tab, served: Served, project: Path) -> None:
+    tab.go(f"{served.url}/s/{session(served, project)}")
+    prompt(tab, "[[slow 4000 50]]")
+    tab.shows("tick tick")
+    tab.press("Escape")
+    tab.until(f"{FOCUSED} === document.body")
+    tab.press(".", control=True)
+    tab.until("document.querySelector('.state').innerText.includes('Resting')")
+
+
+def test_a_dialog_gives_the_focus_back(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[text Done.]]")
+    tab.go(f"{served.url}/s/{made}")
+    tab.until("document.querySelector('.message-user .message-actions button')")
+    tab.run("document.querySelector('.message-user .message-actions button').focus()")
+    tab.press("Enter")
+    tab.until("document.querySelector('dialog[open]')")
+    tab.press("Escape")
+    tab.until("!document.querySelector('dialog')")
+    tab.until(f"{FOCUSED}.innerText === 'Undo from here'")
+
+
+def test_the_menu_closes_by_escape_and_has_the_focus_after_its_dialog(tab: Tab, served: Served, project: Path) -> None:
+    tab.go(f"{served.url}/s/{session(served, project)}")
+    tab.until("document.querySelector('.menu summary')")
+    tab.run("document.querySelector('.menu summary').focus()")
+    tab.press("Enter")
+    tab.until("document.querySelector('.menu').open")
+    tab.press("Tab")
+    tab.until(f"{FOCUSED}.innerText === 'Timeline'")
+    tab.press("Escape")
+    tab.until(f"!document.querySelector('.menu').open && {FOCUSED}.innerText === 'Actions'")
+    tab.press("Enter")
+    tab.click(".menu button", "Keys")
+    tab.until("document.querySelector('dialog[open]') && !document.querySelector('.menu').open")
+    tab.click("dialog button", "Close")
+    tab.until(f"!document.querySelector('dialog') && {FOCUSED}.innerText === 'Actions'")

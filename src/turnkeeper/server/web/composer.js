@@ -204,8 +204,7 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !matchMedia("(pointer: coarse)").matches) {
       event.preventDefault();
       send();
-    } else if (event.key === "." && event.ctrlKey && isBusy) onStop();
-    else if (event.key === "Escape") box.current.blur();
+    } else if (event.key === "Escape") box.current.blur();
   };
 
   return html`<form class=${isOver ? "composer composer-over" : "composer"} onSubmit=${(event) => { event.preventDefault(); send(); }}>
