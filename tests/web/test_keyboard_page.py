@@ -66,3 +66,15 @@ def test_the_menu_closes_by_escape_and_has_the_focus_after_its_dialog(tab: Tab, 
     tab.until("document.querySelector('dialog[open]') && !document.querySelector('.menu').open")
     tab.click("dialog button", "Close")
     tab.until(f"!document.querySelector('dialog') && {FOCUSED}.innerText === 'Actions'")
+
+
+def test_a_printed_session_has_the_width_of_its_sheet(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[text Printed.]]")
+    tab.dark(True)
+    tab.go(f"{served.url}/s/{made}")
+    tab.shows("Printed.")
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    tab.until("document.querySelector('.message-assistant').getBoundingClientRect().width > 700")
+    assert tab.run("getComputedStyle(document.querySelector('.feed')).overflowY") == "visible"
+    assert tab.run("getComputedStyle(document.body).color") == "rgb(28, 28, 26)"
