@@ -221,7 +221,8 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
         <option value="">default model</option>${model && !choices.models.some((one) => one.value === model) && html`<option value=${model}>${model}</option>`}
         ${choices.models.map((one) => html`<option value=${one.value} key=${one.value}>${one.name}</option>`)}</select>`}
       ${choices.agents.length > 1 && html`<select aria-label="Agent" value=${agent} onChange=${(event) => setAgent(event.target.value)}>
-        <option value="">default agent</option>${choices.agents.map((one) => html`<option value=${one} key=${one}>${one}</option>`)}</select>`}
+        <option value="">default agent</option>${agent && !choices.agents.includes(agent) && html`<option value=${agent}>${agent}</option>`}
+        ${choices.agents.map((one) => html`<option value=${one} key=${one}>${one}</option>`)}</select>`}
       <label class="attach"><input type="file" multiple aria-label="Attach files" onChange=${(event) => { add([...event.target.files]); event.target.value = ""; }} /><span aria-hidden="true">Attach</span></label>
       <span class="space"></span>
       ${isBusy && html`<button type="button" class="stop" onClick=${onStop}>Stop</button>`}
