@@ -9,7 +9,7 @@ from workshop import Shop
 from turnkeeper.cli.chat.tui.ask_card import AskCard
 from turnkeeper.cli.chat.tui.asks import OpenAsk
 from turnkeeper.model.permission import AskedBy, PermissionRequest, Reply
-from turnkeeper.model.question import Option, Question, QuestionRequest
+from turnkeeper.model.question import Option, Question, QuestionReply, QuestionRequest
 
 STEPS = 30
 TOOL = AskedBy(message_id="msg_1", call_id="call_1")
@@ -133,5 +133,19 @@ async def test_a_card_without_the_focus_says_that_tab_comes_first(
         await seen.until(lambda: str(card.border_subtitle) == elsewhere)
         card.take_focus()
         await seen.until(lambda: str(card.border_subtitle) == focused)
+        seen.place.asks.waiting.clear()
+        await seen.until(lambda: not seen.screen.query(AskCard))
+
+
+async def test_a_card_whose_last_question_was_answered_may_lose_the_focus(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        one = OpenAsk(QUESTION)
+        seen.place.asks.waiting[:] = [one]
+        await seen.until(lambda: bool(seen.screen.query(AskCard)))
+        card = seen.screen.query_one(AskCard)
+        await seen.until(lambda: card.is_armed and card.has_focus_within)
+        await seen.pilot.press("1", "enter", "tab")
+        await seen.until(lambda: not card.has_focus_within)
+        assert one.reply == QuestionReply(answers=(("aa",),))
         seen.place.asks.waiting.clear()
         await seen.until(lambda: not seen.screen.query(AskCard))

@@ -102,6 +102,8 @@ class AskCard(Vertical, can_focus=True):
             self._name_keys()
 
     def _name_keys(self) -> None:
+        if self.ask.is_answered.is_set():
+            return  # It is about to go, and no question is left whose ways could be named.
         ways = self._ways()
         room = self.app.size.width - SUBTITLE_EDGES
         while len(ways) > 1 and cells(GAP.join(ways)) > room:
