@@ -201,10 +201,10 @@ class Tab:
         self.run(f"document.querySelector({json.dumps(selector)}).focus()")
         self.call("Input.insertText", text=text)
 
-    def press(self, key: str, *, shift: bool = False) -> None:
+    def press(self, key: str, *, shift: bool = False, control: bool = False) -> None:
         """Press a key."""
-        modifiers = 8 if shift else 0
-        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        modifiers = (8 if shift else 0) | (2 if control else 0)
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 and not control else "")
         codes = {
             "Enter": 13,
             "Escape": 27,

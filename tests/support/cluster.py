@@ -297,6 +297,7 @@ class Host:
             wake=coordinator.wake,
             stop=lambda session_id: None,
             is_active=lambda session_id: session_id in coordinator.active,
+            sleep=self._sleep,
         )
         reverts = Reverts(store, histories, cast("Callable[..., Awaitable[None]]", None))
         taking_over = TakeOver(store, histories, lease_keeper, lambda place: Config(), reverts, children)

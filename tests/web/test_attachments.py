@@ -114,7 +114,7 @@ def test_a_prompt_carries_what_was_pasted(tab: Tab, served: Served, project: Pat
     assert tab.run(f"{PASTED}([['picture.svg', 'text/plain', 'a note']], {{}})")
     listed(tab, "picture.svg")
     assert tab.run(f"{PASTED}([], {{'text/plain': 'gust\\n'.repeat(1000)}})")
-    listed(tab, "picture.svg", "pasted 1,001 lines.txt")
+    listed(tab, "picture.svg", "pasted 1,000 lines.txt")
     prompt(tab, "[[text Read.]]")
     says(tab, "Read.")
     texts = [one.get("text") for one in carried(served, made)]

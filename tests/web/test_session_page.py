@@ -292,3 +292,11 @@ def test_the_context_panel_lists_what_the_model_was_told_later(tab: Tab, served:
     tab.click("[role=tab]", "Context")
     tab.shows("Changes that the model was told of")
     tab.until("document.querySelector('#side-panel').innerText.includes('AGENTS.md')")
+
+
+def test_the_page_of_a_child_session_names_its_agent(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[task look around]] [[text Done.]]")
+    [child] = get(f"{served.url}/session/{made}/children").json()
+    tab.go(f"{served.url}/s/{child['id']}")
+    tab.until("document.querySelector('select[aria-label=Agent]').selectedOptions[0]?.label === 'general'")

@@ -97,6 +97,8 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
   const box = useRef(null);
   const isBusy = status?.type !== "idle";
   const lent = useRef(null); // The draft that was put here last.
+  const held = useRef(null);
+  held.current = { text, files };
   useEffect(() => handle?.({ focus: () => box.current?.focus(), take: () => take(null) }));
   useEffect(() => { if (draft) { take(draft); box.current?.focus(); } }, [draft]);
   useEffect(() => {
@@ -146,7 +148,7 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
       add([...some]);
     } else if (typed.length > PASTE_CHARS) {
       event.preventDefault();
-      add([new File([typed], `pasted ${plural(typed.split("\n").length, "line")}.txt`, { type: "text/plain" })]);
+      add([new File([typed], `pasted ${plural(typed.replace(/\n$/, "").split("\n").length, "line")}.txt`, { type: "text/plain" })]);
     }
   };
 
@@ -185,13 +187,14 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
     };
     try {
       await post(`/session/${session.id}/prompt_async`, body);
-      kept.set(key, null);
-      setText("");
-      setFiles([]);
+      // What was typed and attached since then is no part of what was sent.
+      const { text: typed, files: attached } = held.current;
+      change(typed.startsWith(text) ? typed.slice(text.length).trimStart() : typed);
+      setFiles(attached.filter((one) => !files.includes(one)));
       onSent?.(id);
     } catch (problem) {
       // Under its id it can be sent again, and is admitted once. A refused one needs a new id.
-      if (problem.status) kept.set(key, { text });
+      if (problem.status) kept.set(key, { text: held.current.text });
       setError(problem.status ? problem : { status: 0, message: "Not sent yet: the server cannot be reached. Your text is kept; send it again." });
     }
     setSending(null);
@@ -201,8 +204,7 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !matchMedia("(pointer: coarse)").matches) {
       event.preventDefault();
       send();
-    } else if (event.key === "." && event.ctrlKey && isBusy) onStop();
-    else if (event.key === "Escape") box.current.blur();
+    } else if (event.key === "Escape") box.current.blur();
   };
 
   return html`<form class=${isOver ? "composer composer-over" : "composer"} onSubmit=${(event) => { event.preventDefault(); send(); }}>
@@ -219,7 +221,8 @@ export function Composer({ session, status, draft, onSent, onStop, handle }) {
         <option value="">default model</option>${model && !choices.models.some((one) => one.value === model) && html`<option value=${model}>${model}</option>`}
         ${choices.models.map((one) => html`<option value=${one.value} key=${one.value}>${one.name}</option>`)}</select>`}
       ${choices.agents.length > 1 && html`<select aria-label="Agent" value=${agent} onChange=${(event) => setAgent(event.target.value)}>
-        <option value="">default agent</option>${choices.agents.map((one) => html`<option value=${one} key=${one}>${one}</option>`)}</select>`}
+        <option value="">default agent</option>${agent && !choices.agents.includes(agent) && html`<option value=${agent}>${agent}</option>`}
+        ${choices.agents.map((one) => html`<option value=${one} key=${one}>${one}</option>`)}</select>`}
       <label class="attach"><input type="file" multiple aria-label="Attach files" onChange=${(event) => { add([...event.target.files]); event.target.value = ""; }} /><span aria-hidden="true">Attach</span></label>
       <span class="space"></span>
       ${isBusy && html`<button type="button" class="stop" onClick=${onStop}>Stop</button>`}

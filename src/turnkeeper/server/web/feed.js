@@ -192,6 +192,7 @@ export class Feed extends Component {
     return html`<div class="feed-frame">
       <div class="feed" ref=${(box) => { this.box = box; }} tabindex="0" role="feed" aria-label=${label} aria-busy=${isBusy ? "true" : "false"}>
         <div class="feed-rows">
+          ${last - first + 1 < rows.length && html`<p class="print-note">Messages ${first + 1} to ${last + 1} of ${rows.length}: what was near the screen. “turnkeeper session export --html” writes all.</p>`}
           <div style=${{ height: `${above}px` }}></div>
           ${rows.slice(first, last + 1).map(
             (one, nth) => html`<div class="feed-row" key=${one.id} ref=${(element) => this.element(one.id, element)}>

@@ -47,7 +47,8 @@ export function Sheet({ title, onClose, wide, children }) {
   useLayoutEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
-    return () => before?.focus?.();
+    // As long as the dialog is there, nothing below it takes the focus.
+    return () => queueMicrotask(() => before?.focus?.());
   }, []);
   return html`<dialog class=${wide ? "sheet wide" : "sheet"} ref=${box} aria-label=${title} onClose=${onClose} onCancel=${onClose}
     onClick=${(event) => event.target === box.current && onClose()}>

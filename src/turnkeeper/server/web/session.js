@@ -152,6 +152,11 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
       leave: () => { if (isSideOpen) setSideOpen(false); else if (isPast && !document.querySelector("dialog[open]") && document.activeElement?.tagName !== "TEXTAREA") travel(null); },
     };
     const pressed = (event) => {
+      if (event.key === "." && event.ctrlKey && status.type !== "idle" && !isPast && !document.querySelector("dialog[open]")) {
+        event.preventDefault();
+        stop();
+        return;
+      }
       const name = action(event);
       if (!name || (document.querySelector("dialog[open]") && name !== "leave") || event.target.closest?.(".ask")) return;
       if (name !== "leave") event.preventDefault();
@@ -275,9 +280,24 @@ function Header({ state, live, connection, isPast, rename, waiting, actions, ope
       ${summary && (summary.additions > 0 || summary.deletions > 0) && html`<span>${session.revert ? "undone: " : ""}<span class="plus">+${summary.additions}</span> <span class="minus">−${summary.deletions}</span></span>`}
     </span>
     <${ConnectionState} connection=${connection} live=${live} />
-    <details class="menu"><summary aria-label="Actions">Actions</summary><div>${actions.map((one) => html`<button key=${one.name} onClick=${(event) => { event.target.closest("details").open = false; one.act(); }}>${one.name}</button>`)}</div></details>
+    <${Menu} actions=${actions} />
     <button class="side-toggle" aria-expanded=${isSideOpen ? "true" : "false"} onClick=${openSide}>Details</button>
   </header>`;
+}
+
+function Menu({ actions }) {
+  const box = useRef(null);
+  const close = () => { box.current.open = false; };
+  /** The focus goes to what opened the menu, so that a dialog has a place to give it back to. */
+  const leave = () => { close(); box.current.firstElementChild.focus(); };
+  const pressed = (event) => {
+    if (event.key !== "Escape" || !box.current.open) return;
+    event.stopPropagation();
+    leave();
+  };
+  const left = (event) => { if (event.relatedTarget && !box.current.contains(event.relatedTarget)) close(); };
+  return html`<details class="menu" ref=${box} onKeyDown=${pressed} onFocusOut=${left}><summary aria-label="Actions">Actions</summary>
+    <div>${actions.map((one) => html`<button key=${one.name} onClick=${() => { leave(); one.act(); }}>${one.name}</button>`)}</div></details>`;
 }
 
 export function ConnectionState({ connection, live }) {

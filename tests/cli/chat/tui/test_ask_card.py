@@ -9,7 +9,7 @@ from workshop import Shop
 from turnkeeper.cli.chat.tui.ask_card import AskCard
 from turnkeeper.cli.chat.tui.asks import OpenAsk
 from turnkeeper.model.permission import AskedBy, PermissionRequest, Reply
-from turnkeeper.model.question import Option, Question, QuestionRequest
+from turnkeeper.model.question import Option, Question, QuestionReply, QuestionRequest
 
 STEPS = 30
 TOOL = AskedBy(message_id="msg_1", call_id="call_1")
@@ -31,7 +31,7 @@ QUESTION = QuestionRequest(
 
 
 @pytest.mark.parametrize("does_tab", [False, True])
-async def test_a_request_can_follow_another_at_every_step_of_the_event_loop(shop: Shop, does_tab: bool) -> None:
+async def test_a_askedcan_follow_another_at_every_step_of_the_event_loop(shop: Shop, does_tab: bool) -> None:
     async with driven(shop) as seen:
         waiting = seen.place.asks.waiting
         for steps in range(STEPS):
@@ -49,7 +49,7 @@ async def test_a_request_can_follow_another_at_every_step_of_the_event_loop(shop
         await seen.until(lambda: not seen.screen.query(AskCard) and seen.screen.box.has_focus)
 
 
-async def test_a_request_that_goes_at_any_step_leaves_the_focus_in_the_prompt(shop: Shop) -> None:
+async def test_a_askedthat_goes_at_any_step_leaves_the_focus_in_the_prompt(shop: Shop) -> None:
     async with driven(shop) as seen:
         for steps in range(STEPS):
             seen.place.asks.waiting[:] = [OpenAsk(PERMISSION)]
@@ -63,7 +63,7 @@ async def test_a_request_that_goes_at_any_step_leaves_the_focus_in_the_prompt(sh
             assert seen.screen.box.has_focus
 
 
-def test_the_first_answer_to_a_request_holds() -> None:
+def test_the_first_answer_to_a_askedholds() -> None:
     one = OpenAsk(PERMISSION)
     one.give(Reply(answer="reject"))
     one.give(Reply(answer="always"))
@@ -102,5 +102,50 @@ async def test_a_narrow_card_still_tells_how_to_refuse(shop: Shop, width: int, k
         card = seen.screen.query_one(AskCard)
         await seen.until(lambda: card.is_armed)
         assert str(card.border_subtitle) == keys
+        seen.place.asks.waiting.clear()
+        await seen.until(lambda: not seen.screen.query(AskCard))
+
+
+@pytest.mark.parametrize(
+    ("asked", "focused", "elsewhere"),
+    [
+        (
+            PERMISSION,
+            "y once · a always (ls *) · n refuse · e advice · Tab the prompt",
+            "Tab, then y once · a always (ls *) · n refuse · e advice",
+        ),
+        (
+            QUESTION,
+            "the number of your choice, or your own words, or nothing to skip · Tab the prompt",
+            "Tab, then the number of your choice, or your own words, or nothing to skip",
+        ),
+    ],
+)
+async def test_a_card_without_the_focus_says_that_tab_comes_first(
+    shop: Shop, asked: PermissionRequest | QuestionRequest, focused: str, elsewhere: str
+) -> None:
+    async with driven(shop, size=(120, 30)) as seen:
+        seen.place.asks.waiting[:] = [OpenAsk(asked)]
+        await seen.until(lambda: bool(seen.screen.query(AskCard)))
+        card = seen.screen.query_one(AskCard)
+        await seen.until(lambda: str(card.border_subtitle) == focused)
+        await seen.pilot.press("tab")
+        await seen.until(lambda: str(card.border_subtitle) == elsewhere)
+        card.take_focus()
+        await seen.until(lambda: str(card.border_subtitle) == focused)
+        seen.place.asks.waiting.clear()
+        await seen.until(lambda: not seen.screen.query(AskCard))
+
+
+async def test_a_card_whose_last_question_was_answered_may_lose_the_focus(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        one = OpenAsk(QUESTION)
+        seen.place.asks.waiting[:] = [one]
+        await seen.until(lambda: bool(seen.screen.query(AskCard)))
+        card = seen.screen.query_one(AskCard)
+        await seen.until(lambda: card.is_armed and card.has_focus_within)
+        await seen.pilot.press("1", "enter", "tab")
+        await seen.until(lambda: not card.has_focus_within)
+        assert one.reply == QuestionReply(answers=(("aa",),))
         seen.place.asks.waiting.clear()
         await seen.until(lambda: not seen.screen.query(AskCard))

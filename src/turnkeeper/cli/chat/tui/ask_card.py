@@ -84,7 +84,26 @@ class AskCard(Vertical, can_focus=True):
         self.is_armed = True
         self._name_keys()
 
+    def on_descendant_focus(self) -> None:
+        """The line to type in has the focus."""
+        self.on_focus()
+
+    def on_descendant_blur(self) -> None:
+        """It lost the focus, perhaps to the prompt."""
+        self.on_focus()
+
+    def on_blur(self) -> None:
+        """The prompt or the transcript takes the keys."""
+        self.on_focus()
+
+    def on_focus(self) -> None:
+        """Which keys answer depends on who has the focus."""
+        if self.is_armed:
+            self._name_keys()
+
     def _name_keys(self) -> None:
+        if self.ask.is_answered.is_set():
+            return  # It is about to go, and no question is left whose ways could be named.
         ways = self._ways()
         room = self.app.size.width - SUBTITLE_EDGES
         while len(ways) > 1 and cells(GAP.join(ways)) > room:
@@ -153,7 +172,13 @@ class AskCard(Vertical, can_focus=True):
         request = self.ask.request
         if isinstance(request, PermissionRequest):
             always = always_key(self._screen(), request)
-            return ["y once", f"a {always}", "n refuse", "e advice", "Tab the prompt"]
+            return self._reached(["y once", f"a {always}", "n refuse", "e advice"])
         count = len(request.questions)
         nth = f"{len(self._answers) + 1} of {count}: " if count > 1 else ""
-        return [f"{nth}{ways_to_answer(request.questions[len(self._answers)])}", "Tab the prompt"]
+        return self._reached([f"{nth}{ways_to_answer(request.questions[len(self._answers)])}"])
+
+    def _reached(self, ways: list[str]) -> list[str]:
+        """The ways, and where Tab leads: what is typed meanwhile goes to the prompt and answers nothing."""
+        if self.has_focus_within:
+            return [*ways, "Tab the prompt"]
+        return [f"Tab, then {ways[0]}", *ways[1:]]
