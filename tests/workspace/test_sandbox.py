@@ -6,6 +6,7 @@ import platform
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -366,6 +367,16 @@ def test_a_session_has_a_temporary_directory_that_only_its_user_can_enter(tmp_pa
     (first / "kept").write_text("x")
     given.remove(["ses_one"])
     assert sorted(first.parent.iterdir()) == [Path(given.directory("ses_two"))]
+
+
+@pytest.mark.parametrize("named", ["gone", "a file", ""])
+def test_where_tmpdir_names_no_directory_the_systems_is_used(tmp_path: Path, named: str) -> None:
+    (tmp_path / "a file").touch()
+    given = TemporaryDirectories({"TMPDIR": str(tmp_path / named) if named else ""})
+    made = given.directory("ses_nowhere")
+    given.remove(["ses_nowhere"])
+    assert Path(made).is_relative_to(os.path.realpath(tempfile.gettempdir()))
+    assert not Path(made).is_relative_to(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["link", "open"])
