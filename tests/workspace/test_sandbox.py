@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from confined import ConfinedWorld, needs, needs_kernel, restrict
+from confined import ConfinedWorld, needs, needs_kernel, restrict, without_powers
 
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.config import SandboxConfig, SandboxMode
@@ -297,6 +297,33 @@ def test_excluded_paths_are_left_out_by_naming_their_siblings(tmp_path: Path) ->
     assert covered("a/x") == ["a/y", "b"]
     assert covered("a/x/one", "b") == ["a/x/two", "a/y"]
     assert covered("elsewhere") == ["a", "b"]
+
+
+@needs_kernel
+@pytest.mark.parametrize("mode", ["workspace", "read-only"])
+def test_below_a_directory_that_cannot_be_listed_all_but_the_keys_is_read(tmp_path: Path, mode: SandboxMode) -> None:
+    # As /home is on a machine that many share.
+    world = ConfinedWorld(tmp_path / "shared", SandboxConfig(mode=mode))
+    keys = world.home / ".local/share/turnkeeper/auth.json"
+    (world.home / "notes").write_text("mine")
+    wanted = (world.project / "file", world.home / "notes", keys)
+    confined, read, refused = world.confinement(), list[str](), list[str]()
+
+    def work() -> None:
+        without_powers()
+        restrict(confined)
+        for path in wanted:
+            try:
+                read.append(path.read_text())
+            except PermissionError:
+                refused.append(path.name)
+
+    world.root.chmod(0o311)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    world.root.chmod(0o755)
+    assert (confined.read, read, refused) == (None, ["inside\n", "mine"], ["auth.json"])
 
 
 def test_a_cache_is_made_for_a_program_that_is_there_and_for_no_other(tmp_path: Path) -> None:
