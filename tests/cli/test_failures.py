@@ -153,3 +153,11 @@ def test_a_directory_whose_name_is_no_text_is_refused(shop: Shop, words: tuple[s
     refused = odd.process(*words, "--json")
     assert (refused.returncode, refused.stdout) == (REFUSED, "")
     assert "is not UTF-8" in json.loads(refused.stderr)["error"]["message"]
+
+
+def test_a_directory_whose_name_is_not_utf_8_is_named(tmp_path: Path, data: Path) -> None:
+    place = tmp_path / os.fsdecode(b"d\xff")
+    place.mkdir()
+    answer = tk(data, "session", "create", "--directory", str(place))
+    said = f"turnkeeper: the session cannot be stored: {str(place)!r} is not UTF-8"
+    assert (answer.code, " ".join(answer.err.split())) == (REFUSED, said)

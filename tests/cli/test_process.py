@@ -63,6 +63,17 @@ def test_without_a_home_the_program_says_what_to_set(data: Path) -> None:
     assert len(run.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("words", [["session", "create"], ["doctor"], ["run", "hello"]])
+def test_a_system_that_allows_no_thread_is_told_in_a_line(data: Path, family: Family, words: list[str]) -> None:
+    # A stack that is larger than all memory stands for a limit of processes, which root does not have.
+    limited = ["/bin/sh", "-c", 'ulimit -s 8000000; ulimit -v 4000000; exec "$@"', "sh", *command(*words)]
+    run = subprocess.run(limited, env=environment(data), capture_output=True, text=True, check=False, timeout=60)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert " ".join(run.stderr.split()).startswith("turnkeeper: the system allows no further thread or process; end")
+    assert "Traceback" not in run.stderr
+    assert process(data, "doctor").returncode == 0
+
+
 def test_a_timezone_that_does_not_exist_is_reported(data: Path) -> None:
     for name, told in (("Mars/Olympus", True), ("Europe/Berlin", False), ("CET-1CEST", False)):
         run = subprocess.run(

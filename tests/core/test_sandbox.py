@@ -36,6 +36,7 @@ def test_a_workspace_is_the_project_its_temporary_directory_caches_and_configure
         write=("/p", "/t", "/w", "/h/.cache"),
         devices=("/dev/null",),
         protected=("/h/tk",),
+        needed=("/p", "/t", "/w", "/usr", "/h/.cache"),
         described=("/p", "/t", "/w"),
         temporary="/t",
     )

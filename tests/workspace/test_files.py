@@ -5,10 +5,12 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import anyio
 import pytest
+from confined import without_powers
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files
@@ -95,6 +97,25 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="directory"):
         files.write_whole(tmp_path / "a", b"x")
     assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize(("mode", "name"), [(0o555, "new"), (0o644, "new"), (0o555, "below/new")])
+def test_a_write_that_is_refused_names_the_whole_path(tmp_path: Path, mode: int, name: str) -> None:
+    refused: list[str] = []
+
+    def work() -> None:
+        without_powers()
+        try:
+            files.write_whole(tmp_path / "closed" / name, b"x")
+        except PermissionError as error:
+            refused.append(str(error.filename))
+
+    (tmp_path / "closed").mkdir(mode)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    (tmp_path / "closed").chmod(0o755)
+    assert (refused, os.listdir(tmp_path / "closed")) == ([str(tmp_path / "closed" / name)], [])
 
 
 async def test_who_holds_a_file_keeps_others_out_by_whatever_name(tmp_path: Path) -> None:

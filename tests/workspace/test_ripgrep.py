@@ -1,9 +1,12 @@
 """Ripgrep is found, and its absence is told."""
 
 import subprocess
+import threading
 from pathlib import Path
 
+import anyio
 import pytest
+from confined import without_powers
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.workspace import ripgrep
@@ -17,6 +20,32 @@ def test_ripgrep_comes_with_us() -> None:
 def test_a_missing_ripgrep_is_told_with_what_to_do() -> None:
     with pytest.raises(NotFound, match="'pip install no-such-package' brings it"):
         ripgrep.program("no-such-program", "no-such-package")
+
+
+@pytest.mark.parametrize(("name", "mode"), [("file", 0o000), ("folder", 0o311)])
+def test_what_cannot_be_read_is_named_and_not_taken_for_empty(tmp_path: Path, name: str, mode: int) -> None:
+    refused: list[str] = []
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/inner").write_text("hit\n")
+    (tmp_path / "file").write_text("hit\n")
+
+    async def look() -> None:
+        directory, below = (tmp_path, "./file") if name == "file" else (tmp_path / name, "./")
+        try:
+            await ripgrep.search("hit", directory, lambda path: True, 3, below=below)
+        except PermissionError as error:
+            refused.append(error.filename)
+
+    def work() -> None:
+        without_powers()
+        anyio.run(look)
+
+    (tmp_path / name).chmod(mode)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    (tmp_path / name).chmod(0o755)
+    assert refused == [str(tmp_path / name)]
 
 
 async def test_a_search_stops_as_soon_as_it_has_enough(tmp_path: Path) -> None:

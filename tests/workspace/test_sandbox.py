@@ -6,11 +6,12 @@ import platform
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
-from confined import ConfinedWorld, needs, needs_kernel, restrict
+from confined import ConfinedWorld, needs, needs_kernel, restrict, without_powers
 
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.config import SandboxConfig, SandboxMode
@@ -298,6 +299,33 @@ def test_excluded_paths_are_left_out_by_naming_their_siblings(tmp_path: Path) ->
     assert covered("elsewhere") == ["a", "b"]
 
 
+@needs_kernel
+@pytest.mark.parametrize("mode", ["workspace", "read-only"])
+def test_below_a_directory_that_cannot_be_listed_all_but_the_keys_is_read(tmp_path: Path, mode: SandboxMode) -> None:
+    # As /home is on a machine that many share.
+    world = ConfinedWorld(tmp_path / "shared", SandboxConfig(mode=mode))
+    keys = world.home / ".local/share/turnkeeper/auth.json"
+    (world.home / "notes").write_text("mine")
+    wanted = (world.project / "file", world.home / "notes", keys)
+    confined, read, refused = world.confinement(), list[str](), list[str]()
+
+    def work() -> None:
+        without_powers()
+        restrict(confined)
+        for path in wanted:
+            try:
+                read.append(path.read_text())
+            except PermissionError:
+                refused.append(path.name)
+
+    world.root.chmod(0o311)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    world.root.chmod(0o755)
+    assert (confined.read, read, refused) == (None, ["inside\n", "mine"], ["auth.json"])
+
+
 def test_a_cache_is_made_for_a_program_that_is_there_and_for_no_other(tmp_path: Path) -> None:
     for name in ("npm", "sh"):
         (tmp_path / name).write_text("#!/bin/sh\n")
@@ -366,6 +394,16 @@ def test_a_session_has_a_temporary_directory_that_only_its_user_can_enter(tmp_pa
     (first / "kept").write_text("x")
     given.remove(["ses_one"])
     assert sorted(first.parent.iterdir()) == [Path(given.directory("ses_two"))]
+
+
+@pytest.mark.parametrize("named", ["gone", "a file", ""])
+def test_where_tmpdir_names_no_directory_the_systems_is_used(tmp_path: Path, named: str) -> None:
+    (tmp_path / "a file").touch()
+    given = TemporaryDirectories({"TMPDIR": str(tmp_path / named) if named else ""})
+    made = given.directory("ses_nowhere")
+    given.remove(["ses_nowhere"])
+    assert Path(made).is_relative_to(os.path.realpath(tempfile.gettempdir()))
+    assert not Path(made).is_relative_to(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["link", "open"])

@@ -63,6 +63,9 @@ def _refused(error: BaseException) -> CliFailure | None:
             return CliFailure("System", "the working directory is no longer there; change to another one", REFUSED)
         case OSError():
             return CliFailure("System", str(error), REFUSED)
+        case RuntimeError(args=("can't start new thread",)):
+            how = "end some of this user's, or raise `ulimit -u` or the memory limit"
+            return CliFailure("System", f"the system allows no further thread or process; {how}", REFUSED)
         case UnicodeEncodeError(object=str(text)):  # The name of a file is bytes; JSON and stores take text.
             return CliFailure("Invalid", f"{text!r:.300} is not UTF-8, so it cannot be used; rename it", REFUSED)
         case _:

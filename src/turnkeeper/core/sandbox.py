@@ -72,6 +72,8 @@ class Confinement(Value):
     """Not writable, also below a path of ``write``."""
     read: tuple[str, ...] | None = None
     """None: everything but ``hidden``."""
+    needed: tuple[str, ...] = ()
+    """What is read where ``read`` is None and a directory cannot be listed in order to leave ``hidden`` out."""
     hidden: tuple[str, ...] = ()
     network: bool = True
     is_by_rule: bool = False
@@ -137,15 +139,14 @@ def confinement(
     own = (*policy.project, *((temporary,) if temporary else ()))
     described = (*own, *policy.write, *approved)
     write = () if is_reading else (*described, *places.caches)
-    read = None
-    if evaluate(rules, EXTERNAL, _ANY) == "deny":
-        read = (*described, *places.system, *places.caches)
+    needed = (*described, *places.system, *places.caches)
     return Confinement(
         mode="read-only" if is_reading else "workspace",
         write=write,
         devices=places.devices if is_reading else (*places.devices, *places.shared),
         protected=places.protected,
-        read=read,
+        read=needed if evaluate(rules, EXTERNAL, _ANY) == "deny" else None,
+        needed=needed,
         hidden=(*places.hidden, *_denied(rules, policy)),
         network=policy.network,
         is_by_rule=is_by_rule,

@@ -58,6 +58,8 @@ def readable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX
         text = encode(value)
         if not is_too_deep(text, most):
             return msgspec.json.decode(text, type=kind), text
+    except UnicodeEncodeError as error:  # The name of a file is bytes, and those that are no text become surrogates.
+        raise Invalid(f"{what} cannot be stored: {error.object!r:.300} is not UTF-8") from error
     except (TypeError, ValueError, OverflowError) as error:  # msgspec's and Unicode's errors are ValueErrors.
         raise Invalid(f"{what} cannot be stored: {error}") from error
     except RecursionError:

@@ -20,6 +20,8 @@ FIELDS: Final = ("method", "path", "operation", "status", "ms")
 QUIET: Final = ("httpcore2", "httpx2")
 """Loggers that would write whole URLs, which may contain a provider's key."""
 
+_NO_ROOM_S: Final = 60.0
+
 
 class TextFormatter(logging.Formatter):
     """One line a record, and indented lines for a traceback: text of a request cannot pass for another record."""
@@ -53,6 +55,27 @@ class JsonFormatter(logging.Formatter):
         return encode(fields).decode()
 
 
+class NoRoomFilter(logging.Filter):
+    """Tells once a minute that no connection can be accepted, which asyncio says thousands of times a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at: float | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is written."""
+        if not record.getMessage().startswith("socket.accept() out of system resource"):
+            return True
+        if self._told_at is not None and record.created < self._told_at + _NO_ROOM_S:
+            return False
+        self._told_at = record.created
+        reason = record.exc_info[1] if record.exc_info else None
+        why = reason.strerror if isinstance(reason, OSError) else "the system has no room"
+        record.msg = f"connections wait to be accepted: {why}; close clients, or raise the limit (`ulimit -n`)"
+        record.args, record.exc_info = (), None
+        return True
+
+
 def begin(format: LogFormat, level: LogLevel) -> None:
     """Configure the log of this process."""
     handler = logging.StreamHandler(sys.stderr)
@@ -60,5 +83,6 @@ def begin(format: LogFormat, level: LogLevel) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    logging.getLogger("asyncio").addFilter(NoRoomFilter())
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)

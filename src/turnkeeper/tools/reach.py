@@ -88,7 +88,7 @@ async def reach_all(
         if _is_loop(path):
             raise ToolFailure(f"{str(path)!r} is a loop of symbolic links, so there is no file. Name another path.")
         if not files.is_inside(path, context.directory, context.worktree):
-            parent = path.place if kind == "directory" or path.place.is_dir() else path.place.parent
+            parent = path.place if kind == "directory" or os.path.isdir(path.place) else path.place.parent
             wanted += outside([parent], {"filepath": str(path), "parentDir": str(parent)})
     await ask_all(wanted, context)
     return paths
@@ -158,10 +158,10 @@ def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> Sh
             for end in [] if _DEVICE.fullmatch(os.path.normpath(place)) else _ends(place):
                 if not files.is_inside(end, context.directory, context.worktree):
                     if path.is_certain or _is_there(end):
-                        outside[end if end.is_dir() else end.parent] = None
+                        outside[end if os.path.isdir(end) else end.parent] = None
                 elif path.is_written and not (path.glob and os.path.isdir(place) and place.endswith("/")):
                     names = patterns(end, context)
-                    edited |= dict.fromkeys([*names, *(f"{name}/" for name in names if end.is_dir())])
+                    edited |= dict.fromkeys([*names, *(f"{name}/" for name in names if os.path.isdir(end))])
     return ShellPlaces(list(outside), [*edited, *asked.computed_writes], list(unknown))
 
 
@@ -227,6 +227,6 @@ def _ends(place: str) -> list[Path]:
 
 def _is_there(place: Path) -> bool:
     """Whether an argument is a path: it exists, or could exist. A program is no path, nor is ``/re/d``."""
-    if _PROGRAM.fullmatch(str(place)) and place.is_file():
+    if _PROGRAM.fullmatch(str(place)) and os.path.isfile(place):
         return False
-    return os.path.lexists(place) or (str(place.parent) != place.anchor and place.parent.is_dir())
+    return os.path.lexists(place) or (str(place.parent) != place.anchor and os.path.isdir(place.parent))

@@ -169,7 +169,7 @@ def directory_of(path: Path, *, make: bool = False) -> Iterator[int]:
     try:
         for name in real(path).parent.parts[1:]:
             if make:
-                with suppress(FileExistsError):
+                with suppress(FileExistsError), _naming(path):
                     os.mkdir(name, dir_fd=descriptor)
             below = _open(name, _SEARCH, descriptor, path)
             os.close(descriptor)
@@ -186,11 +186,21 @@ def require_unmoved(path: CheckedPath) -> None:
 
 
 def _open(name: str, flags: int, directory: int, path: Path) -> int:
+    with _naming(path):
+        try:
+            return os.open(name or ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR) and _is_link(name, directory):
+                raise Invalid(f"{str(path)!r} was replaced by a link after it was checked") from error
+            raise
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """An error is about the whole path, and not about a name in a directory that is held open."""
     try:
-        return os.open(name or ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        yield
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR) and _is_link(name, directory):
-            raise Invalid(f"{str(path)!r} was replaced by a link after it was checked") from error
         raise type(error)(error.errno, error.strerror, str(path)) from error
 
 
@@ -230,7 +240,8 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     target = real(path)
     with directory_of(path, make=True) as parent:
-        found = _stat(target.name, parent)
+        with _naming(path):
+            found = _stat(target.name, parent)
         is_file = found is not None and stat.S_ISREG(found.st_mode)
         if is_file and not os.access(target.name, os.W_OK, dir_fd=parent):
             raise PermissionError(f"{str(path)!r} is read-only")
@@ -253,14 +264,16 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
         return
     name = real(path).name
     with directory_of(path) as parent:
-        before = _stat(name, parent) if name else os.stat("/")
+        with _naming(path):
+            before = _stat(name, parent) if name else os.stat("/")
         if before is not None and stat.S_ISDIR(before.st_mode):
             raise Invalid(f"{str(path)!r} is a directory, not a file")
         if before is not None and not stat.S_ISREG(before.st_mode):
             raise Invalid(f"{str(path)!r} was replaced by a link after it was checked")
         temporary = own_name(".turnkeeper-")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(temporary, flags, 0o666 if mode is None else mode, dir_fd=parent)
+        with _naming(path):
+            descriptor = os.open(temporary, flags, 0o666 if mode is None else mode, dir_fd=parent)
         try:
             with open(descriptor, "wb") as file:
                 yield file

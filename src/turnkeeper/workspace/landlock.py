@@ -100,8 +100,15 @@ def covering(roots: Iterable[str], excluded: Sequence[str]) -> Iterator[str]:
             with os.scandir(root) as found:
                 below = [entry.path for entry in found if not entry.is_symlink()]
         except OSError:
-            continue
+            # A directory that may be entered and not listed, as /home is on some machines: the names that are known.
+            below = [one for one in _next_steps(root, inside) if not os.path.islink(one)]
         yield from covering(below, inside)
+
+
+def _next_steps(root: str, paths: Iterable[str]) -> list[str]:
+    """The names directly in a directory that lead to paths below it."""
+    start = f"{root.rstrip('/')}/"
+    return list(dict.fromkeys(start + path.removeprefix(start).split("/", 1)[0] for path in paths))
 
 
 def _ruleset(system: _Interface, confined: Confinement, version: int) -> int:
@@ -123,18 +130,22 @@ def _ruleset(system: _Interface, confined: Confinement, version: int) -> int:
         for path in confined.devices:
             _allow(system, ruleset, path, (allowed | READING) & handled)
         if is_reading_restricted:
-            _allow_reading(system, ruleset, confined.read, hidden)
+            _allow_reading(system, ruleset, confined, hidden)
     except BaseException:
         os.close(ruleset)
         raise
     return ruleset
 
 
-def _allow_reading(system: _Interface, ruleset: int, read: Sequence[str] | None, hidden: Sequence[str]) -> None:
+def _allow_reading(system: _Interface, ruleset: int, confined: Confinement, hidden: Sequence[str]) -> None:
+    read = confined.read
     if read is None:
         # The names of hidden files stay visible; without this no directory on the way to one could be listed.
         _allow(system, ruleset, "/", _READ_DIR)
-    for path in covering(("/",) if read is None else read, hidden):
+        # What is below a directory that cannot be listed has to be named.
+        named = (*confined.write, *confined.needed)
+        read = ("/", *(path for path in named if not any(path.startswith(f"{one}/") for one in hidden)))
+    for path in covering(read, hidden):
         _allow(system, ruleset, path, READING)
 
 

@@ -1,5 +1,7 @@
 """Ripgrep: lists and searches the files of a directory, without ignored files, in a stable order."""
 
+import errno
+import os
 import re
 import shutil
 import sysconfig
@@ -72,6 +74,7 @@ async def list_files(
             found.append(name)
         return len(found) < limit
 
+    _require_readable(directory)
     await _run(["--files", "--null", _NO_GIT, *_COMMON, "--", "./"], directory, b"\0", take, confined)
     return found
 
@@ -89,7 +92,8 @@ async def search(
     """The first lines in wanted files that match a regular expression, including hidden files.
 
     ``names`` is a glob that restricts the search to some file names. Of a long line only the beginning is there.
-    ``confined`` is what the kernel lets ripgrep read. Raises Invalid for an invalid expression.
+    ``confined`` is what the kernel lets ripgrep read. Raises Invalid for an invalid expression, and
+    PermissionError for a place that cannot be read.
     """
     found: list[Match] = []
     begun = b""
@@ -109,6 +113,7 @@ async def search(
             found.append(Match(path=path, line=int(line["number"]), text=text))
         return len(found) < limit
 
+    _require_readable(directory / below)
     # Unlike a glob, a file type does not override ignore files.
     kind = ["--type-add", f"wanted:{names}", "--type=wanted"] if names else []
     # A file that is named is searched also if it is binary; of the others only text files are.
@@ -123,6 +128,12 @@ async def search(
     if begun and len(found) < limit:
         raise _refusal(begun)
     return found
+
+
+def _require_readable(place: Path) -> None:
+    """Raise PermissionError for a place that cannot be read: ripgrep passes it over, as if nothing were there."""
+    if not os.access(place, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
 
 async def _run(

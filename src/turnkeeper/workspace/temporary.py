@@ -42,7 +42,7 @@ class TemporaryDirectories:
     def _made(self) -> str:
         """The parent of all temporary directories. It gets a random name if others own or can enter the usual one."""
         if self._parent is None or not os.path.isdir(self._parent):
-            base = os.path.realpath(self._environ.get("TMPDIR") or tempfile.gettempdir())
+            base = os.path.realpath(self._base())
             path = os.path.join(base, f"{NAME}-{os.getuid()}")
             with suppress(FileExistsError):
                 os.mkdir(path, mode=0o700)
@@ -50,3 +50,8 @@ class TemporaryDirectories:
             is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
             self._parent = path if is_own else tempfile.mkdtemp(prefix=f"{NAME}-", dir=base)
         return self._parent
+
+    def _base(self) -> str:
+        """Where temporary files are made. A shell can outlive what ``TMPDIR`` names, as it is of the shell before."""
+        named = self._environ.get("TMPDIR", "")
+        return named if os.path.isdir(named) and os.access(named, os.W_OK | os.X_OK) else tempfile.gettempdir()
