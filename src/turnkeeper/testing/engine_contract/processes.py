@@ -12,7 +12,7 @@ from turnkeeper.testing import engine_child
 from turnkeeper.testing.engine_contract.store import StoreUnderTest
 
 PROCESS_TIMEOUT_S = 60
-STREAM_MAX = "5000"
+STREAM_MAX = "50000"
 """How many entries a child writes to each log before the test decides that it passed no crash point."""
 
 
