@@ -165,10 +165,11 @@ class LineEditor:
         while True:
             await self._written.wait()
             self._written = anyio.Event()
-            async with self._lock, in_terminal():
-                # `in_terminal` is made for programs that read lines, where the terminal itself would take Ctrl-D.
-                with self._app.input.raw_mode():
-                    self._above.release()
+            async with self._lock:
+                # Not `in_terminal`: a terminal that reads lines, if only for a moment, takes Ctrl-D itself.
+                self._app.renderer.erase(leave_alternate_screen=False)
+                self._above.release()
+                self._redraw()
 
     def _redraw(self) -> None:
         self._app.invalidate()
