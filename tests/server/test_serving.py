@@ -1,6 +1,8 @@
 """The server on a socket: starting, answering over the network, and stopping."""
 
 import socket
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -99,3 +101,13 @@ async def test_metrics_count_what_was_done(tmp_path: Path) -> None:
         assert 'turnkeeper_requests_total{operation="global.health",status="200"} 1' in text
         assert 'turnkeeper_requests_total{operation="session.get",status="404"} 1' in text
         assert "turnkeeper_sessions_running 0" in text
+
+
+def test_a_server_whose_files_are_all_in_use_waits_with_its_modules_until_some_are_free(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "support/no_free_file.py"
+    run = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    waiting, *others = run.stdout.splitlines()
+    assert waiting.startswith("modules wait to be loaded: [Errno 24] Too many open files"), run.stderr
+    assert (run.returncode, others) == (0, ["settled"]), run.stderr
