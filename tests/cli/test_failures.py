@@ -1,13 +1,16 @@
 """Foreseeable failures: one or two clear lines, a stable exit code, never a traceback."""
 
+import errno
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from cli_store import Family, tk
+from cli_store import Family, command, tk
 from workshop import Shop
 
+from turnkeeper.cli.failures import problem
 from turnkeeper.cli.main import main
 
 REFUSED, USAGE = 1, 2
@@ -161,3 +164,25 @@ def test_a_directory_whose_name_is_not_utf_8_is_named(tmp_path: Path, data: Path
     answer = tk(data, "session", "create", "--directory", str(place))
     said = f"turnkeeper: the session cannot be stored: {str(place)!r} is not UTF-8"
     assert (answer.code, " ".join(answer.err.split())) == (REFUSED, said)
+
+
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["worker"], ["run", "hi"]], ids=lambda words: words[0])
+def test_too_few_files_are_refused_before_anything_runs(words: list[str], shop: Shop) -> None:
+    run = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -n 24 && exec "$@"', "sh", *command(*words)],
+        env=shop.environ(),
+        cwd=shop.project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    said = " ".join(run.stderr.split())
+    assert "this process may have 24 files open, and needs at least 64; raise the limit" in said
+    assert (run.returncode, run.stdout, "Traceback" in said) == (1, "", False)
+
+
+def test_a_failure_because_of_the_limit_of_files_names_the_limit_and_not_the_file() -> None:
+    found = problem(OSError(errno.EMFILE, "Too many open files", "/some/module.py"))
+    assert found is not None
+    assert (found.code, "`ulimit -n 1024`" in found.message, "module" in found.message) == (1, True, False)

@@ -13,6 +13,7 @@ from turnkeeper.model.config import McpConfig
 from turnkeeper.workspace.mcp_server import McpPlace, McpServer
 
 SERVER = Path(__file__).parents[1] / "support/mcp_server.py"
+HOSTILE = Path(__file__).parents[1] / "support/mcp_hostile.py"
 
 
 def local(manner: str) -> dict[str, object]:
@@ -39,6 +40,19 @@ def test_what_a_server_wrote_before_it_ended_is_shown(shop: Shop) -> None:
     for name, words in (("nothing", "the servers are: broken, empty"), ("empty", "neither a `command` nor a `url`")):
         run = shop.process("mcp", "debug", name)
         assert (run.returncode, words in run.stderr, "Traceback" in run.stderr) == (1, True, False)
+
+
+def test_a_tool_that_cannot_be_used_is_left_out_and_named(shop: Shop) -> None:
+    shop.configure(
+        mcp={"sea": {"type": "local", "command": [sys.executable, str(HOSTILE), "unreadable"], "timeout": 60_000}}
+    )
+    [row] = json.loads(shop.process("mcp", "list", "--json").stdout)["items"]
+    assert (row["status"], row["tools"]) == ("connected", ["sea_a", "sea_b"])
+    reason = "inputSchema.type: Input should be 'object'"
+    assert {"kind": "tool", "name": "array", "reason": reason} in row["left_out"]
+    assert "sea_a, sea_b (6 left out; see `turnkeeper mcp debug`)" in shop.process("mcp", "list").stdout
+    run = shop.process("mcp", "debug", "sea")
+    assert (run.returncode, f"tool array: {reason}" in run.stdout) == (0, True)
 
 
 def test_a_server_that_missed_its_time_limit_is_said_to_have_missed_it(shop: Shop) -> None:

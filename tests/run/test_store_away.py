@@ -15,11 +15,12 @@ from paced import Paced
 
 from turnkeeper.core.lease import Terms
 from turnkeeper.core.limits import RELEASE_RETRY_S
-from turnkeeper.model.event import AnswerApplied
+from turnkeeper.model.event import AnswerApplied, Event, PermissionReplied, QuestionReplied
 from turnkeeper.model.failure import AbortedFailure, MessageData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
@@ -30,6 +31,7 @@ from turnkeeper.store.engines.postgres import PostgresEngine
 from turnkeeper.store.engines.postgres.schema import Layout
 from turnkeeper.testing.harness import Stage, StageOptions, stage
 from turnkeeper.testing.postgres import own_cluster
+from turnkeeper.tools import load
 
 PATIENCE_S = 120
 TERMS = Terms(beat_s=2, lease_s=10, margin_s=3)
@@ -497,9 +499,13 @@ async def test_a_call_waits_for_a_child_session_that_an_outage_keeps_from_runnin
 
 
 class Refusing(MemoryEngine):
-    """A store that refuses the first append of an answer that is applied."""
+    """A store that refuses the first append of an event of a kind, or each as long as it ``is_full``."""
 
-    has_refused = False
+    is_full = has_refused = False
+
+    def __init__(self, kind: type[Event]) -> None:
+        super().__init__()
+        self._kind = kind.KIND.encode()
 
     async def append(
         self,
@@ -512,21 +518,60 @@ class Refusing(MemoryEngine):
         fence: int | None = None,
         last: bytes | None = None,
     ) -> None:
-        if not self.has_refused and any(AnswerApplied.KIND.encode() in one for one in entries):
+        if (self.is_full or not self.has_refused) and any(self._kind in one for one in entries):
             self.has_refused = True
             raise StoreFull("the disk is full")
         await super().append(log, after, entries, documents, texts=texts, fence=fence, last=last)
 
 
-async def test_an_answer_of_the_user_is_applied_once_the_store_takes_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [PermissionReplied, AnswerApplied])
+async def test_an_answer_of_the_user_is_recorded_and_applied_once_the_store_takes_it(
+    kind: type[Event], tmp_path: Path
+) -> None:
     script = Scripted().calls("asks", text="one").then().says("Here I am.")
     options = StageOptions(config={"permission": {"asks": "ask"}}, in_a_hurry=True)
-    async with stage(Refusing(), tmp_path / "place", script, options) as opened:
+    engine = Refusing(kind)
+    async with stage(engine, tmp_path / "place", script, options) as opened:
         session = await opened.session()
         await opened.ask(session, "go")
+        assert engine.has_refused
         [(_, parts), _] = await opened.turns(session)
         assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolCompleted]
-        assert [type(event) for event in await opened.events(session)].count(AnswerApplied) == 1
+        assert [type(event) for event in await opened.events(session)].count(kind) == 1
+        assert await opened.is_sound(session)
+
+
+async def test_an_answer_to_a_question_is_recorded_once_the_store_takes_it(tmp_path: Path) -> None:
+    async def answer(request: QuestionRequest) -> QuestionReply:
+        return QuestionReply(answers=(("A",),))
+
+    asked = [{"question": "Which?", "header": "Choice", "options": [{"label": "A", "description": "first"}]}]
+    script = Scripted().calls("question", questions=asked).then().says("Here I am.")
+    engine, options = (
+        Refusing(QuestionReplied),
+        StageOptions(question=answer, tools=load(["question"]), in_a_hurry=True),
+    )
+    async with stage(engine, tmp_path / "place", script, options) as opened:
+        session = await opened.session()
+        await opened.ask(session, "go")
+        assert engine.has_refused
+        [(_, parts), _] = await opened.turns(session)
+        assert [type(part.state) for part in parts if isinstance(part, ToolPart)] == [ToolCompleted]
+        assert await opened.is_sound(session)
+
+
+async def test_a_call_whose_answer_cannot_be_stored_is_still_stopped_by_the_user(tmp_path: Path) -> None:
+    script = Scripted().calls("asks", text="one").then().says("Never said.")
+    engine, options = Refusing(PermissionReplied), StageOptions(config={"permission": {"asks": "ask"}})
+    engine.is_full = True
+    async with stage(engine, tmp_path / "place", script, options) as opened:
+        session = await opened.session()
+        await opened.say(session, "go")
+        with anyio.fail_after(PATIENCE_S):
+            await opened.time.asleep(RELEASE_RETRY_S)
+            assert await opened.tk.stop(session) is True
+        assert engine.has_refused
+        assert [type(message.error) for message, _ in await opened.turns(session)] == [AbortedFailure]
         assert await opened.is_sound(session)
 
 

@@ -170,6 +170,25 @@ async def test_processes_that_ended_long_ago_are_not_listed_and_their_heartbeats
         assert kept.intersection({*ages, "damaged"}) == {"silent", "ahead", "damaged"}
 
 
+async def test_a_worker_elsewhere_whose_heartbeats_ended_is_gone_and_a_command_that_rests_is_not(
+    tmp_path: Path,
+) -> None:
+    async with stage(f"sqlite:{tmp_path}/store", tmp_path / "place", Scripted()) as here:
+        engine, now = here.tk.store.engine, here.tk.store.mint.now()
+        hosts = {
+            "late": ("worker", 300, 61),
+            "dead": ("worker", 30, 61),
+            "slow": ("worker", 30, 59),
+            "rests": ("", 30, 999),
+        }
+        for host, (role, lease_s, age_s) in hosts.items():
+            owner = Owner(host=host, pid=1, started="1", machine="other", boot="other", lease_s=lease_s)
+            beat = Heartbeat(owner=owner, beat=1, at=now - age_s * 1000, role=role)
+            await engine.put({keys.heartbeat(host): encode(beat)})
+        found = {host.owner.host: host.process for host in (await here.tk.cluster()).hosts}
+        assert found == {"late": "unseen", "dead": "gone", "slow": "unseen", "rests": "unseen"}
+
+
 async def test_a_process_that_ended_is_listed_with_the_sessions_that_still_name_it(tmp_path: Path) -> None:
     async with stage(f"sqlite:{tmp_path}/store", tmp_path / "place", Scripted().says("Here.")) as here:
         session, engine = await left_behind(here, STEP), here.tk.store.engine

@@ -203,6 +203,21 @@ TOO_LONG = {
 }
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"CONNECT host:1", "CONNECT is not served here: this is no proxy"),
+        (b"GET http://here", "'http://here' is no address of a request; it begins with '/'"),
+        (b"GET http://here?x=1", "'http://here?x=1' is no address of a request; it begins with '/'"),
+    ],
+)
+async def test_an_address_that_names_no_path_is_refused_in_words(line: bytes, said: str) -> None:
+    async with called() as server:
+        await server.first.stream.send(b"%b HTTP/1.1\r\nhost: here\r\n\r\n" % line)
+        assert await server.first.refused() == (b"HTTP/1.1 400 Bad Request", said)
+        assert server.app.scopes == []
+
+
 @pytest.mark.parametrize("sent", TOO_LONG.values(), ids=TOO_LONG.keys())
 async def test_a_head_that_is_too_long_is_refused(sent: bytes) -> None:
     async with called() as server:

@@ -1,6 +1,8 @@
 """The server on a socket: starting, answering over the network, and stopping."""
 
 import socket
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -8,15 +10,23 @@ import anyio
 import httpx2
 import pytest
 from caller import call
+from left_behind import DEAD
 from served import DEADLINE_S
 
+from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.refusal import Conflict, Invalid
+from turnkeeper.model.status import Owner
+from turnkeeper.model.value import encode
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.leases import runtime_name
 from turnkeeper.server import serving
 from turnkeeper.server.service import ServerOptions, Service
+from turnkeeper.store import keys
 from turnkeeper.testing.harness import StageOptions as Staging
 from turnkeeper.testing.harness import stage
+
+FAR = Owner(host="far", pid=1, started="1", machine="other", boot="other")
 
 
 def test_a_socket_that_cannot_be_had_is_refused() -> None:
@@ -89,6 +99,10 @@ async def test_stopping_ends_in_time_with_streams_hanging_requests_and_half_open
 async def test_metrics_count_what_was_done(tmp_path: Path) -> None:
     async with stage("memory:", tmp_path, Scripted(), Staging(ask=None)) as opened:
         bound = serving.listen("127.0.0.1", 0)
+        now = opened.tk.store.mint.now()
+        for owner, at in ((DEAD, now), (FAR, now), (FAR.but(pid=2), now - 3_600_000)):
+            beat = Heartbeat(owner=owner, beat=1, at=at, role="worker")
+            await opened.tk.store.engine.put({keys.heartbeat(runtime_name(owner)): encode(beat)})
         async with (
             serving.serving(Service(opened.tk, tmp_path, ServerOptions(environ={})), bound),
             httpx2.AsyncClient(base_url=serving.address(bound)) as http,
@@ -99,3 +113,15 @@ async def test_metrics_count_what_was_done(tmp_path: Path) -> None:
         assert 'turnkeeper_requests_total{operation="global.health",status="200"} 1' in text
         assert 'turnkeeper_requests_total{operation="session.get",status="404"} 1' in text
         assert "turnkeeper_sessions_running 0" in text
+        assert "\nturnkeeper_hosts 1\n" in text
+        assert "\nturnkeeper_hosts_ended 2\n" in text
+
+
+def test_a_server_whose_files_are_all_in_use_waits_with_its_modules_until_some_are_free(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "support/no_free_file.py"
+    run = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    waiting, *others = run.stdout.splitlines()
+    assert waiting.startswith("modules wait to be loaded: [Errno 24] Too many open files"), run.stderr
+    assert (run.returncode, others) == (0, ["settled"]), run.stderr

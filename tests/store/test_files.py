@@ -26,6 +26,7 @@ from turnkeeper.store.engines.files.disk import Disk
 from turnkeeper.store.engines.files.lock import StoreLock
 from turnkeeper.store.engines.files.record import Write, decoded, encoded, is_cut_short
 from turnkeeper.store.engines.files.tree import ATTEMPTS_MAX
+from turnkeeper.store.engines.files.words import FileWords
 from turnkeeper.testing.engine_contract import StoreUnderTest
 from turnkeeper.testing.engine_contract.processes import check_streamed, kill_after, read_acknowledged
 
@@ -858,3 +859,13 @@ async def test_what_cannot_be_a_key_is_refused_by_every_call_and_nothing_is_writ
     assert await engine.scan(()) == []
     assert await engine.logs() == []
     await engine.aclose()
+
+
+def test_a_search_below_a_prefix_reads_the_removals_of_what_is_above_it(tmp_path: Path) -> None:
+    index = FileWords(str(tmp_path / "words"), Disk())
+    index.add([], [("text/a/1", "tide"), ("text/a/2", "tide"), ("text/ab/1", "tide"), ("text/ü/1", "tide")])
+    assert index.search(["tide"], "text/a/", 9) == ["text/a/2", "text/a/1"]
+    assert index.search(["tide"], "text/ü/", 9) == ["text/ü/1"]
+    index.add(["text"], [("text/a/1", "tide")])
+    assert index.search(["tide"], "text/a/", 9) == ["text/a/1"]
+    assert index.search(["tide"], "", 9) == ["text/a/1"]

@@ -1,10 +1,11 @@
 """An MCP server that lies, written without the package, which would not let it. Its manners by name.
 
 names      names without end, empty ones, with escapes, given twice, and such as become equal
-schemas    schemas that are none, lead elsewhere, are deep or huge; unreadable: such as the package does not take
+schemas    schemas that are none, lead elsewhere, are deep or huge
+unreadable items of its lists that the package does not take; listless: a list that is none
 pages      pages without end, each with another cursor; circle: the same page again and again
 says       escapes and closing marks in descriptions and instructions
-restless   other tools at each listing, and news of a change after each answer
+restless   other tools at each listing, and news of a change after each answer, as unreadable has
 namesakes  resources and templates with one name and several addresses
 many       more tools than a request can hold
 results    results of calls that are none, and such as do not fit what the tool has promised
@@ -62,7 +63,13 @@ def tools(cursor: str | None) -> dict[str, Any]:
                 ]
             }
         case "unreadable":
-            return {"tools": [tool("array", {"type": "array"}), tool("number", {"type": "object", "properties": 5})]}
+            wrong = {"array": {"type": "array"}, "number": {"type": "object", "properties": 5}, "\x1b[2Jesc": []}
+            bad = [tool(name, schema) for name, schema in wrong.items()]
+            if cursor is None:
+                return {"tools": [tool("b"), *bad, 5], "nextCursor": "2"}
+            return {"tools": [tool("c", 7), tool("a")]}
+        case "listless":
+            return {"tools": 5}
         case "pages":
             return {"tools": [tool(f"t{listings}")], "nextCursor": str(listings)}
         case "circle":
@@ -108,6 +115,8 @@ def result(method: str, params: dict[str, Any]) -> Any:
             return tools(params.get("cursor"))
         case "tools/call":
             return called(params["name"])
+        case "prompts/list" if MANNER == "unreadable":
+            return {"prompts": [{"name": 5}, {"name": "good"}]}
         case "prompts/list":
             return {"prompts": [{"name": "p" * 300}, {"name": "a b"}, {"name": "a.b", "arguments": [{"name": ""}]}]}
         case "resources/list" if MANNER == "namesakes":
@@ -136,5 +145,5 @@ for line in sys.stdin:
     else:
         answer["result"] = found
     say(answer)
-    if MANNER == "restless" and asked["method"] != "initialize":
+    if MANNER in ("restless", "unreadable") and asked["method"] != "initialize":
         say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

@@ -33,7 +33,7 @@ async def lying(
             server = McpServer("sea", config, McpPlace(directory, {"PATH": os.environ["PATH"]}, call_ms), start_s=60)
             group.start_soon(server.serve)
             await server.wait_first()
-            assert (server.status == McpConnected()) is is_taken, server.errors.text
+            assert isinstance(server.status, McpConnected) is is_taken, server.errors.text
             yield server
             group.cancel_scope.cancel()
 
@@ -58,10 +58,34 @@ async def test_a_schema_that_no_provider_takes_is_replaced(tmp_path: Path) -> No
 
 
 async def test_a_list_that_cannot_be_read_is_a_failure_of_one_line(tmp_path: Path) -> None:
-    async with lying("unreadable", tmp_path, is_taken=False) as server:
+    async with lying("listless", tmp_path, is_taken=False) as server:
         assert isinstance(server.status, McpFailed)
-        assert "validation errors" in server.status.error
+        assert "validation error" in server.status.error
         assert server.status.error.isprintable()
+
+
+async def test_one_invalid_item_of_a_list_costs_that_item_and_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with lying("unreadable", tmp_path) as server:
+        assert [tool.name for tool in server.tools] == ["a", "b"]
+        assert [one.name for one in server.offers.prompts] == ["good"]
+        assert isinstance(server.status, McpConnected)
+        assert [(one.kind, one.name, one.reason) for one in server.status.left_out] == [
+            ("prompt", "(no name)", "name: Input should be a valid string"),
+            ("tool", "(no name)", "Input should be a valid dictionary or instance of Tool"),
+            ("tool", "array", "inputSchema.type: Input should be 'object'"),
+            ("tool", "c", "inputSchema: Input should be a valid dictionary or instance of InputSchema"),
+            ("tool", "esc", "inputSchema: Input should be a valid dictionary or instance of InputSchema"),
+            ("tool", "number", "inputSchema.properties: Input should be a valid dictionary"),
+        ]
+        first = server.offers
+        while server.offers is first:  # It is listed again, after a change that is none.
+            assert output(await server.call("a", {})).text
+        assert server.tools is first.tools
+        assert server.offers.left_out == first.left_out
+    warned = [one for one in caplog.messages if "the tool 'array' is left out (inputSchema.type: " in one]
+    assert len(warned) == 1, caplog.messages
 
 
 async def test_pages_without_end_are_read_to_a_limit(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
+from anyio.abc import SocketStream
+from loopback import serving
 from mcp_addresses import Listening, locked, over_http
 
 from turnkeeper.core.mcp import output
@@ -151,6 +153,57 @@ async def test_a_browser_without_the_state_is_sent_away_and_the_wait_goes_on(log
                 assert [one.status_code for one in sent] == [403, 403]
                 assert (await agreed(attempt)).status_code == 200
             await attempt.done()
+
+
+async def drip(stream: SocketStream) -> None:
+    """Send the head of an answer a byte at a time, without an end."""
+    await stream.send(b"HTTP/1.1 200 OK\r\nx-slow: ")
+    while True:
+        await stream.send(b"x")
+        with anyio.move_on_after(0.05):
+            await stream.receive()  # Raises once the client has hung up.
+
+
+async def until_shown(config: McpConfig, logins: McpLogins, **limits: float) -> LoginAttempt:
+    """The login attempt with these limits; the browser comes back at once."""
+    attempt = LoginAttempt("sea", config, logins, **limits)
+    with anyio.fail_after(120):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(attempt.run)
+            await attempt.shown.wait()
+            if attempt.page:
+                asked = httpx2.URL(attempt.page).params
+                async with httpx2.AsyncClient(timeout=60) as browser:
+                    await browser.get(asked["redirect_uri"], params={"code": "c", "state": asked["state"]})
+    return attempt
+
+
+@pytest.mark.parametrize("slow", ["/v1", "/.well-known/", "/token"])
+async def test_a_site_that_never_ends_its_answer_ends_the_login(slow: str, logins: McpLogins) -> None:
+    async def answer(stream: SocketStream) -> None:
+        _, path, _ = server.requests[-1].line.split()
+        if path.startswith(slow):
+            await drip(stream)
+        missing = b"401 Unauthorized" if path == "/v1" else b"404 Not Found"
+        await stream.send(b"HTTP/1.1 %b\r\ncontent-length: 0\r\n\r\n" % missing)
+
+    async with serving(answer) as server:
+        config = McpConfig(url=server.url, oauth=McpOAuthConfig(client_id="known"))
+        attempt = await until_shown(config, logins, answer_s=3)
+        assert str(attempt.failure) == (
+            "the login at sea failed: its sites did not answer within 3 s; nothing was stored"
+        )
+        assert slow in server.requests[-1].line
+        await server.until_closed()
+
+
+async def test_a_browser_may_take_longer_than_a_site_and_not_for_ever(logins: McpLogins) -> None:
+    with locked("open") as listening:
+        attempt = LoginAttempt("sea", remote(listening), logins, wait_s=8, answer_s=6)
+        await attempt.run()
+    assert str(attempt.failure) == (
+        "the login at sea failed: the browser did not come back within 8 s; nothing was stored"
+    )
 
 
 async def test_a_server_without_a_login_says_so(logins: McpLogins) -> None:

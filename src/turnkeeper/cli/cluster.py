@@ -17,8 +17,10 @@ async def status(*, options: Options) -> None:
     session for some seconds. Of sessions that wait it says why, such as "no host
     with label gpu". A worker that was told to end is "draining" until its sessions
     rest. With --json the answer is {"hosts",
-    "leases", "queue"}; "process" is "unseen" for one of another machine. The lag
-    of the queue, "oldestMs", is how long the oldest request waits for a worker.
+    "leases", "queue"}; "process" is "unseen" for one of another machine, and
+    "gone" if it has been silent for long. A process that died is listed for a
+    day. The lag of the queue, "oldestMs", is how long the oldest request waits
+    for a worker.
 
     For example:
       turnkeeper cluster status
@@ -68,7 +70,7 @@ def _hosts(screen: Screen, hosts: "tuple[HostReport, ...]") -> str:
 
 def _state(host: "HostReport") -> str:
     """The state of a process, in words."""
-    if host.draining and host.process != "ended":
+    if host.draining and not host.is_over:
         return "draining"
     return "serves" if host.role == "server" and host.process == "runs" else host.process
 

@@ -27,8 +27,10 @@ async def list_servers(*, options: Options) -> None:
     that you do not trust is not started, and not listed.
 
     With --json the answer is {"items": [{"name", "type", "status", "error",
-    "tools", "prompts", "resources", "enabled"}]}; "tools" are the names that a
-    model calls, "prompts" those of commands, and "resources" those of mentions.
+    "tools", "prompts", "resources", "left_out", "enabled"}]}; "tools" are the
+    names that a model calls, "prompts" those of commands, and "resources" those
+    of mentions. "left_out" has what the server offers and cannot be used, each
+    with "kind", "name" and "reason".
 
     For example:
       turnkeeper mcp list
@@ -112,6 +114,7 @@ def _row(server: "McpServer") -> JsonObject:
         "tools": sorted(tool_names(server.name, [tool.name for tool in server.tools])),
         "prompts": sorted(offer_names(server.name, [one.name for one in server.offers.prompts])),
         "resources": sorted(resource_names(server.name, server.offers.resources)),
+        "left_out": [msgspec.to_builtins(one) for one in server.offers.left_out],
         "enabled": server.is_on,
     }
 
@@ -131,10 +134,12 @@ def _table(screen: Screen, rows: list[JsonObject]) -> str:
 def _told(row: JsonObject) -> str:
     if row["status"] == "needs_auth":
         return f"turnkeeper mcp auth {one_line(str(row['name']))}"
-    return one_line(str(row["error"] or ", ".join(_names(row["tools"]))))
+    unusable = len(_names(row["left_out"]))
+    rest = f" ({unusable} left out; see `turnkeeper mcp debug`)" if unusable else ""
+    return one_line(str(row["error"] or ", ".join(map(str, _names(row["tools"]))) + rest))
 
 
-def _names(value: object) -> list[str]:
+def _names(value: object) -> list[object]:
     assert isinstance(value, list)
     return value
 
@@ -150,6 +155,7 @@ def _described(screen: Screen, server: "McpServer", row: JsonObject) -> str:
             *rows_of("Tools", (one_line(f"{tool.name}: {tool.description}") for tool in server.tools)),
             *rows_of("Prompts", (f"/{name}" for name in _names(row["prompts"]))),
             *rows_of("Resources", (f"@{name}" for name in _names(row["resources"]))),
+            *rows_of("Left out", (one_line(f"{one.kind} {one.name}: {one.reason}") for one in server.offers.left_out)),
             ("Says", one_line(server.offers.instructions or "")),
         ],
     )

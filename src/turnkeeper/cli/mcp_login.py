@@ -22,8 +22,9 @@ async def auth(name: Server, /, *, options: Options) -> None:
     """Log in to an MCP server at an address, by OAuth in a browser.
 
     You are shown the address of a page. Open it in a browser on this machine and
-    agree there; the browser then comes back to a port of this machine. Tokens are
-    kept in mcp-auth.json, which only you can read, and are renewed by themselves.
+    agree there within five minutes; the browser then comes back to a port of this
+    machine. The sites have a minute to answer, before the page and after it.
+    Tokens are kept in mcp-auth.json, which only you can read, and are renewed by themselves.
     A server that does not let programs register themselves needs the id of one
     that you registered, in `oauth.clientId`. With --json the answer is {"name",
     "url", "file"}; the address of the page is on standard error.
@@ -45,7 +46,8 @@ async def auth(name: Server, /, *, options: Options) -> None:
             forget = f"`turnkeeper mcp logout {harmless(name)}` forgets the registration"
             print(f"This program is registered there. If the page does not know it: {forget}.", file=sys.stderr)
         if attempt.page:
-            print("Open this address in a browser on this machine, and agree there:", file=sys.stderr)
+            minutes = f"{attempt.wait_s / 60:g} minutes"
+            print(f"Open this address in a browser on this machine, and agree there within {minutes}:", file=sys.stderr)
             print(harmless(attempt.page), file=sys.stderr, flush=True)
 
     async with anyio.create_task_group() as tasks:

@@ -180,8 +180,11 @@ class Options:
 
     @asynccontextmanager
     async def run(self, directory: Path, settings: Settings | Callable[[], Settings]) -> AsyncIterator[Turnkeeper]:
-        """The store for a command that runs sessions."""
+        """The store for a command that runs sessions. Raises Forbidden if the process may open too few files."""
         from turnkeeper.app import open_store
+        from turnkeeper.cli.file_limit import require_files
+
+        require_files()
 
         opening = open_store(self.url, directory=directory, settings=settings, environ=self.environ)
         async with opened(opening) as tk:

@@ -1,9 +1,11 @@
 """Cluster: the processes that share a store, the sessions that they run, and those that wait for a worker."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from turnkeeper.model.status import Owner
 from turnkeeper.model.value import Value
+
+HostState: TypeAlias = Literal["runs", "ended", "unseen", "gone"]
 
 
 class HostReport(Value, omit_defaults=False):
@@ -11,8 +13,9 @@ class HostReport(Value, omit_defaults=False):
 
     owner: Owner
     role: str
-    process: Literal["runs", "ended", "unseen"]
-    """The state of its process, as seen from here. A process on another machine is unseen."""
+    process: HostState
+    """The state of its process, as seen from here. A process on another machine is unseen, and gone once it has been
+    silent for longer than its lease and a minute."""
     sessions: int
     """The number of sessions it owned at its newest heartbeat; if it has ended, those that still name it as owner."""
     address: str = ""
@@ -27,6 +30,11 @@ class HostReport(Value, omit_defaults=False):
     """Whether it runs no sessions without a label."""
     heartbeat_age_ms: int
     """The time since its newest heartbeat, if the clocks of both hosts agree."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the process ended without removing its heartbeat. It is listed for a day."""
+        return self.process in ("ended", "gone")
 
 
 class LeaseReport(Value):

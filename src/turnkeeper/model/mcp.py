@@ -1,8 +1,10 @@
 """MCP: the tools, prompts and resources of a server, and the state of its connection, by the names of clients."""
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from turnkeeper.model.value import JsonObject, Value
+
+McpKind: TypeAlias = Literal["tool", "prompt", "resource", "template"]
 
 
 class McpTool(Value):
@@ -48,6 +50,14 @@ class McpTemplate(Value):
     mime_type: str | None = None
 
 
+class McpLeftOut(Value):
+    """An item of a server's lists that is invalid, and so not offered."""
+
+    kind: McpKind
+    name: str
+    reason: str
+
+
 class McpOffers(Value):
     """The tools, prompts, resources and instructions that a server offers."""
 
@@ -58,6 +68,7 @@ class McpOffers(Value):
     templates: tuple[McpTemplate, ...] = ()
     instructions: str | None = None
     """A text of the server for models."""
+    left_out: tuple[McpLeftOut, ...] = ()
 
 
 class McpInstructions(Value):
@@ -69,6 +80,8 @@ class McpInstructions(Value):
 
 class McpConnected(Value, tag_field="status", tag="connected"):
     """The server is connected and takes calls."""
+
+    left_out: tuple[McpLeftOut, ...] = ()
 
 
 class McpDisabled(Value, tag_field="status", tag="disabled"):

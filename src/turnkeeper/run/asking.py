@@ -85,11 +85,14 @@ class Asking(msgspec.Struct, frozen=True):
             await self.writer.append(PermissionAsked(request=request, restarts=call.restarts), at="ask")
         else:
             request = earlier.request
-            if not open_patterns and earlier.reply is None:
-                await self.door.reply(self.writer.session_id, request.id, Reply(answer="once"))
 
         async def answer(reply: Reply) -> None:
-            await self.door.reply(self.writer.session_id, request.id, reply)
+            # The user has answered and is not asked again, so an answer waits for the store, as all records do.
+            record = partial(self.door.reply, self.writer.session_id, request.id, reply)
+            await once_stored(record, self.sleep)
+
+        if earlier is not None and not open_patterns and earlier.reply is None:
+            await answer(Reply(answer="once"))
 
         refused: list[str] = []
 
@@ -130,7 +133,8 @@ class Asking(msgspec.Struct, frozen=True):
             request = earlier.request
 
         async def answer(reply: QuestionReply) -> None:
-            await self.door.answer(self.writer.session_id, request.id, reply)
+            record = partial(self.door.answer, self.writer.session_id, request.id, reply)
+            await once_stored(record, self.sleep)
 
         async def respond() -> None:
             if self.responders.question is not None:

@@ -6,6 +6,7 @@ framing is known to be valid, has no time limit for the first head, and never gi
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
 import httptools
@@ -203,12 +204,24 @@ class HttpConnection(HttpToolsProtocol):
         version, names = self.parser.get_http_version(), [name for name, _ in self.headers]
         if version not in VERSIONS:
             raise Invalid(f"HTTP/{version} is not spoken here, only HTTP/1.1 and HTTP/1.0")
+        self._check_address()
         if names.count(b"host") > 1 or (version == "1.1" and b"host" not in names):
             raise Invalid("a request has exactly one Host header")
         if b"transfer-encoding" in names:
             encodings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
             if encodings != [b"chunked"] or version != "1.1" or b"content-length" in names:
                 raise Invalid("the only Transfer-Encoding is chunked, in HTTP/1.1 and without a Content-Length")
+
+    def _check_address(self) -> None:
+        """Refuse an address without a path, which uvicorn fails on."""
+        if self.parser.get_method() == b"CONNECT":
+            raise Invalid("CONNECT is not served here: this is no proxy")
+        path = None
+        with suppress(httptools.HttpParserInvalidURLError):
+            path = httptools.parse_url(self.url).path
+        if path is None:
+            shown = repr(self.url[:200])[1:]
+            raise Invalid(f"{shown} is no address of a request; it begins with '/'")
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer a malformed request and close the connection; an earlier response is still sent first."""

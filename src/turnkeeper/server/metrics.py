@@ -89,7 +89,9 @@ def _stored(pending: int, cluster: "ClusterReport") -> Iterator[_Metric]:
     """The metrics of the store, which all processes on it share."""
     queue = cluster.queue
     yield "turnkeeper_asks_pending", "gauge", "Permission requests and questions without a reply.", pending
-    yield "turnkeeper_hosts", "gauge", "Processes that have announced themselves in the store.", len(cluster.hosts)
+    over = sum(host.is_over for host in cluster.hosts)
+    yield "turnkeeper_hosts", "gauge", "Processes that share the store, without those below.", len(cluster.hosts) - over
+    yield "turnkeeper_hosts_ended", "gauge", "Processes that died or fell silent in the last day.", over
     yield "turnkeeper_leases", "gauge", "Sessions that some process runs.", len(cluster.leases)
     yield "turnkeeper_wakes_waiting", "gauge", "Sessions that wait for a worker.", queue.sessions
     yield (

@@ -1,5 +1,6 @@
 """Serving: a socket, a store and an application, from start to stop."""
 
+import errno
 import gc
 import logging
 import socket
@@ -36,11 +37,15 @@ SHARES_S: Final = 1.0
 PAUSE_S: Final = 0.01
 """Delay before modules are loaded in the background, so that the first request is answered first."""
 
+FILES_RETRY_S: Final = 1.0
+"""Interval of attempts to load modules while no file can be opened, in seconds."""
+
 LOADED: Final = (
     "turnkeeper.server.catalogue",
     "turnkeeper.server.streams.hub",
     "turnkeeper.run.boundary",
     "turnkeeper.run.compact",
+    "turnkeeper.run.ownership",
     "turnkeeper.run.prepare",
     "turnkeeper.run.runtime",
     "turnkeeper.sessions.prompt",
@@ -142,7 +147,7 @@ async def settle_in(app: App, service: Service, bound: socket.socket, left: Sequ
     """Load the modules that turns need, resume sessions of dead processes, and watch for more of them."""
     await anyio.sleep(PAUSE_S)
     try:
-        await _load(app, service)
+        await _load_once_files_are_free(app, service)
     except Exception:
         # The top of a background job: a request that needs a missing module reports the error itself.
         log.exception("some modules that turns need could not be loaded")
@@ -161,6 +166,21 @@ async def settle_in(app: App, service: Service, bound: socket.socket, left: Sequ
         is_shared = not service.options.runs or service.turnkeeper.store.engine.name in SHARED
         service.turnkeeper.runtime.lease_keeper.announce("server", always=is_shared, address=address_here(bound))
         await service.turnkeeper.resume_taken_over(left)
+
+
+async def _load_once_files_are_free(app: App, service: Service) -> None:
+    """Load the modules; while connections use every file of this process, wait until some have ended."""
+    is_told = False
+    while True:
+        try:
+            return await _load(app, service)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            if not is_told:
+                log.warning("modules wait to be loaded: %s; close clients, or raise the limit (`ulimit -n`)", error)
+            is_told = True
+        await anyio.sleep(FILES_RETRY_S)
 
 
 async def _load(app: App, service: Service) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from turnkeeper.core.labels import HostLabels, why_no_host
 from turnkeeper.core.lease import is_forgotten
-from turnkeeper.model.cluster import ClusterReport, HostReport, LeaseReport, QueueReport, WaitReport
+from turnkeeper.model.cluster import ClusterReport, HostReport, HostState, LeaseReport, QueueReport, WaitReport
 from turnkeeper.model.heartbeat import Heartbeat
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import Session
@@ -14,6 +14,7 @@ from turnkeeper.model.value import UNREADABLE
 from turnkeeper.run.host import Host
 from turnkeeper.run.job_wakes import new_wakes
 from turnkeeper.run.leases import read_heartbeat
+from turnkeeper.run.ownership import SHARED
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import process
@@ -33,7 +34,7 @@ async def report(store: Store) -> ClusterReport:
             if (owner := (await store.queries.state(key[-1])).owner) is not None:
                 leases.append(LeaseReport(session_id=key[-1], owner=owner, process=process(owner)))
     return ClusterReport(
-        hosts=tuple(_host(one, now, leases) for one in beats),
+        hosts=tuple(_host(one, _process(store, one, now), now, leases) for one in beats),
         leases=tuple(leases),
         queue=await _queue(store, beats, {one.session_id for one in leases}),
     )
@@ -57,11 +58,19 @@ async def _heartbeats(store: Store, now: int) -> list[Heartbeat]:
     return found
 
 
-def _host(one: Heartbeat, now: int, leases: Sequence[LeaseReport]) -> HostReport:
+def _process(store: Store, one: Heartbeat, now: int) -> HostState:
+    found = process(one.owner)
+    # The others write no heartbeats while they run no session, and may live in silence.
+    is_heard = one.role == "worker" or (one.role == "server" and store.engine.name in SHARED)
+    is_silent = now - one.at > max(SILENT_MS, (one.owner.lease_s or 0) * 1000)
+    return "gone" if found == "unseen" and is_heard and is_silent else found
+
+
+def _host(one: Heartbeat, state: HostState, now: int, leases: Sequence[LeaseReport]) -> HostReport:
     return HostReport(
         owner=one.owner,
         role=one.role,
-        process=process(one.owner),
+        process=state,
         address=one.address,
         # Not as the heartbeat says: the last one of a process that ended, or that rests, stays as it was.
         sessions=sum(lease.owner == one.owner for lease in leases),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from turnkeeper.core.mcp import printable
+from turnkeeper.workspace.mcp_lists import ListCheck
 
 if TYPE_CHECKING:
     from mcp.client import Client, IncomingMessage
@@ -37,6 +38,7 @@ class Connection:
         self.learned = anyio.Event()
         """Set unless the server has reported a change and the new offers are not read yet."""
         self.learned.set()
+        self.lists = ListCheck()
 
     def breaks(self, reason: str) -> None:
         """Mark the connection as broken: no further call can succeed."""

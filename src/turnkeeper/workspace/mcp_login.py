@@ -1,5 +1,6 @@
 """Login at an MCP server over HTTP: a page where the user agrees, and a redirect of the browser with a code."""
 
+import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 PATH: Final = "/mcp/oauth/callback"
 """Path of the redirect; equal to that of opencode, so that a registered client works for both."""
-ANSWER_S: Final = 30.0
-"""Timeout for answers of the sites of a login."""
+ANSWER_S: Final = 60.0
+"""Time limit for the sites of a login until the page is known, and again once the user has agreed."""
 HELLO: Final = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -48,13 +49,20 @@ class NotRegistered(Invalid):
 class LoginAttempt:
     """One login at the address of a server."""
 
-    def __init__(self, name: str, config: McpConfig, logins: McpLogins, *, wait_s: float = WAIT_S) -> None:
-        """Raises NotOffered for a server that has no login."""
+    def __init__(
+        self, name: str, config: McpConfig, logins: McpLogins, *, wait_s: float = WAIT_S, answer_s: float = ANSWER_S
+    ) -> None:
+        """``wait_s`` is the limit for the browser, ``answer_s`` that for the sites, before the page and after it.
+
+        Raises NotOffered for a server that has no login.
+        """
         given = settings_of(config)
         if given is None or config.url is None:
             raise NotOffered(f"the MCP server {name!r} has no login: {_why_not(config)}")
         self.name, self._config, self._url, self._given, self._logins = name, config, config.url, given, logins
-        self._wait_s = wait_s
+        self.wait_s, self._answer_s = wait_s, answer_s
+        self._limit = anyio.CancelScope()
+        """Ends the requests to the sites. The read timeout of the client does not: it begins anew with each byte."""
         self.page = ""
         """The page where the user agrees; empty until it is known, and if no login is needed."""
         self.state = ""
@@ -117,11 +125,17 @@ class LoginAttempt:
         accept = {"accept": "application/json, text/event-stream", **self._config.headers}
         try:
             auth = provider(self._config, self._logins, asking)
-            async with (
-                http_client(accept, ANSWER_S, read_s=ANSWER_S, auth=auth) as client,
-                client.stream("POST", self._url, json=HELLO) as response,
-            ):
-                status = response.status_code
+            with anyio.fail_after(self._answer_s) as self._limit:
+                async with (
+                    http_client(accept, self._answer_s, read_s=self._answer_s, auth=auth) as client,
+                    client.stream("POST", self._url, json=HELLO) as response,
+                ):
+                    status = response.status_code
+        except TimeoutError as error:
+            raise Invalid(
+                f"the login at {self.name} failed: its sites did not answer within {self._answer_s:g} s; "
+                "nothing was stored"
+            ) from error
         except OAuthRegistrationError as error:
             raise NotRegistered(
                 f"{self.name} does not let programs register themselves ({words(error)}); register one there, and "
@@ -154,13 +168,15 @@ class LoginAttempt:
         arrived: dict[str, str] = {}
 
         async def arrive() -> None:
-            arrived.update(await callback.arrival(self._wait_s))
+            arrived.update(await callback.arrival(self.wait_s))
             tasks.cancel_scope.cancel()
 
+        self._limit.deadline = math.inf  # A user takes longer than a site; `wait_s` is the limit for that.
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(arrive)
             await self._given_code.wait()
             tasks.cancel_scope.cancel()
+        self._limit.deadline = anyio.current_time() + self._answer_s
         if self._code is not None:
             return AuthorizationCodeResult(code=self._code, state=self.state)
         if "code" not in arrived:

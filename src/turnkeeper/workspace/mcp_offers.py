@@ -24,6 +24,7 @@ from turnkeeper.model.mcp import McpOffers, McpPrompt, McpPromptArgument, McpRes
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, encode
 from turnkeeper.text.json_schema import check_schema
+from turnkeeper.workspace.mcp_lists import ListCheck
 
 if TYPE_CHECKING:
     import mcp_types
@@ -37,9 +38,10 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-async def learn(client: "Client", others_s: float) -> McpOffers:
+async def learn(client: "Client", others_s: float, check: ListCheck) -> McpOffers:
     """Read the offers of a server. Raises if the tools fail; other lists may fail or exceed ``others_s``."""
     able = client.server_capabilities
+    check.taken()  # What an earlier listing left out may be valid now.
     tools = await _listed(client.list_tools, lambda page: page.tools) if able.tools is not None else []
     prompts: list[mcp_types.Prompt] = []
     resources: list[mcp_types.Resource] = []
@@ -65,6 +67,7 @@ async def learn(client: "Client", others_s: float) -> McpOffers:
         resources=_by_address(resources, lambda one: str(one.uri), _resource),
         templates=_by_address(templates, lambda one: one.uri_template, _template),
         instructions=printable(client.instructions or "") or None,
+        left_out=check.taken(),
     )
 
 

@@ -102,7 +102,9 @@ class McpServer:
     @property
     def status(self) -> McpStatus:
         """The current state of the connection."""
-        return self._status if self.is_on else McpDisabled()
+        if not self.is_on:
+            return McpDisabled()
+        return McpConnected(left_out=self.offers.left_out) if isinstance(self._status, McpConnected) else self._status
 
     @property
     def _silence(self) -> str:
@@ -210,7 +212,7 @@ class McpServer:
             await to_thread.run_sync(import_package)  # Slow, and not part of the start time.
             with anyio.CancelScope(deadline=anyio.current_time() + self._start_s) as starting:
                 async with self._opened(connection) as client:
-                    await self._learn(client)
+                    await self._learn(connection, client)
                     starting.deadline = math.inf
                     self._connected(connection, client)
                     await self._keep(connection, client)
@@ -260,12 +262,13 @@ class McpServer:
         from mcp_types import Implementation
 
         client = Client(
-            self._transport(connection),
+            connection.lists.around(self._transport(connection)),
             message_handler=partial(take_note, connection),
             client_info=Implementation(name="turnkeeper", version=__version__),
             cache=None,
         )
         async with client:
+            connection.lists.version = client.protocol_version
             yield client
 
     def _transport(self, connection: Connection) -> "AbstractAsyncContextManager[TransportStreams]":
@@ -306,7 +309,7 @@ class McpServer:
             connection.changed = anyio.Event()
             try:
                 with anyio.fail_after(self._start_s):
-                    await self._learn(client)
+                    await self._learn(connection, client)
             except Exception as error:
                 # Errors of several packages come through the client. The connection counts as broken then.
                 connection.breaks(f"it no longer says what it offers: {words(error)}")
@@ -314,9 +317,12 @@ class McpServer:
                 connection.learned.set()
             await self._sleep(MCP_RELEARN_S)
 
-    async def _learn(self, client: "Client") -> None:
+    async def _learn(self, connection: Connection, client: "Client") -> None:
         before = self.offers
-        self.offers = renewed(before, await learn(client, self._start_s / 2))
+        self.offers = renewed(before, await learn(client, self._start_s / 2, connection.lists))
+        if self.offers.left_out != before.left_out:
+            for one in self.offers.left_out:
+                log.warning("the MCP server %s: the %s %r is left out (%s)", self.name, one.kind, one.name, one.reason)
         if self.offers.tools is not before.tools:
             self.tools_hash = sha256(encode(self.offers.tools)).hexdigest()[:8]
 

@@ -35,8 +35,8 @@ class FileWords:
         if not wanted or limit < 1:
             return []
         starts = [b" " + word.encode() for word in wanted]
-        matches = (path for path, words in self._live() if all(start in words for start in starts))
-        return list(islice((place for place in map(_place, matches) if place and place.startswith(below)), limit))
+        matches = (path for path, words in self._live(below) if all(start in words for start in starts))
+        return list(islice(filter(None, map(_place, matches)), limit))
 
     def is_due(self) -> bool:
         """Whether the file has doubled since it was rewritten. A rewritten file begins with its size."""
@@ -49,11 +49,15 @@ class FileWords:
         body = b"".join(b"\n" + path + b"\t" + words for path, words in reversed([*self._live()]))
         return b"%d" % len(body) + body
 
-    def _live(self) -> Iterator[tuple[bytes, bytes]]:
-        """The path, as JSON, and the words of each current line, newest first."""
+    def _live(self, below: str = "") -> Iterator[tuple[bytes, bytes]]:
+        """The path, as JSON, and the words of each current line below a prefix, newest first."""
         decided: set[bytes] = set()
         removed: tuple[bytes, ...] = ()
+        prefix = msgspec.json.encode(below)[:-1]
         for line in reversed((read(self.file) or b"").split(b"\n")):
+            # First, because the doctor searches once for each text, and most lines are those of other sessions.
+            if not line.startswith(prefix) and not line.endswith(_GONE_BELOW):
+                continue
             path, _, words = line.partition(b"\t")
             if not words or path in decided or path.startswith(removed):
                 continue
