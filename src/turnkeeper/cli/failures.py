@@ -1,5 +1,6 @@
 """Failures: a sentence or a JSON object on standard error, and an exit code."""
 
+import errno
 import json
 import os
 import sys
@@ -57,6 +58,9 @@ def _refused(error: BaseException) -> CliFailure | None:
             return CliFailure("Usage", str(error), USAGE)
         case Refusal() | EngineError() | DamagedDocument():
             return CliFailure(name, str(error), REFUSED)
+        case OSError(errno=errno.EFBIG, filename=place):
+            file = os.fsdecode(place) if isinstance(place, str | bytes) else "a file"
+            return CliFailure("System", f"{file} may not become larger; raise `ulimit -f`, and try again", REFUSED)
         case OSError(strerror=str(reason), filename=str() | bytes() as place):
             return CliFailure("System", f"{os.fsdecode(place)}: {reason}; check the path and its permissions", REFUSED)
         case FileNotFoundError() if _is_lost():
