@@ -88,6 +88,11 @@ def stamp(path: Path | str) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
+def is_enterable(path: Path | str) -> bool:
+    """Whether a path is a directory that this user may enter. Path.is_dir raises where one above may not be."""
+    return os.path.isdir(os.path.join(path, "."))
+
+
 def is_missing(path: Path | str) -> bool:
     """Whether nothing exists at a path; False if that cannot be determined."""
     try:
