@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from cli_store import api
-from confined import without_powers
+from confined import unprivileged
 from workshop import Shop
 
 from turnkeeper.app import Turnkeeper
@@ -105,7 +105,7 @@ def test_gc_goes_on_after_a_directory_that_may_not_be_reached(used: Shop) -> Non
     (hidden / "file").write_text("one\n")
     captured(used, hidden, "ses_new")
     hidden.parent.chmod(0)
-    done = used.process("snapshot", "gc", "--all", "--json", before=without_powers)
+    done = unprivileged(lambda: used.process("snapshot", "gc", "--all", "--json"))
     hidden.parent.chmod(0o700)
     found = {str(item["directory"]) for item in json.loads(done.stdout)["items"]}
     assert (done.returncode, found) == (1, {str(used.home / "other"), str(used.project)})

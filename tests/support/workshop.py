@@ -8,7 +8,7 @@ import re
 import select
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,10 +50,8 @@ class Shop(NamedTuple):
         finally:
             sys.stdin = before
 
-    def process(
-        self, *words: str, stdin: str = "", before: Callable[[], None] | None = None, **more: str
-    ) -> "subprocess.CompletedProcess[str]":
-        """Run a command in a process of its own, which calls ``before`` first."""
+    def process(self, *words: str, stdin: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command in a process of its own."""
         return subprocess.run(
             command(*words),
             env=self.environ(**more),
@@ -63,7 +61,6 @@ class Shop(NamedTuple):
             text=True,
             check=False,
             timeout=120,
-            preexec_fn=before,
         )
 
     def messages(self, session_id: str) -> list[dict[str, Any]]:

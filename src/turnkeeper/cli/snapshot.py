@@ -77,8 +77,8 @@ async def gc(*, all_: All = False, options: Options) -> int:
     answer_items(
         options, removed, lambda screen: _removed(screen, removed), empty="There are no snapshots.", bytes=freed
     )
-    for refusal in refused:
-        note(f"Left as they are: {refusal}")
+    for one in refused:
+        note(f"Left as they are: {one}")
     return REFUSED if refused else OK
 
 
