@@ -672,6 +672,29 @@ def test_an_undo_in_a_directory_that_may_not_be_entered_is_refused(tmp_path: Pat
     assert not (tmp_path / "place/made").exists()
 
 
+@pytest.mark.parametrize("closed", ["folder", "folder/one"])
+def test_a_file_that_may_not_be_read_is_left_and_the_others_are_put_back(tmp_path: Path, closed: str) -> None:
+    def edit(place: Path) -> None:
+        (place / "folder/one").write_text("new\n")
+        (place / "other").write_text("new\n")
+
+    async def undo() -> list[tuple[str, str | None]]:
+        place = tmp_path / "place"
+        (place / "folder").mkdir(parents=True)
+        for name in ("folder/one", "other"):
+            (place / name).write_text("old\n")
+        async with opened("memory:", tmp_path) as one:
+            await one.session(id=SESSION)
+            await record_turn(one, SESSION, edit)
+            (place / closed).chmod(0)
+            found = await one.tk.undo(SESSION)
+            (place / closed).chmod(0o700)
+        assert ((place / "folder/one").read_text(), (place / "other").read_text()) == ("new\n", "old\n")
+        return [(file.file, file.reason) for file in found.files if file.kind == "conflict"]
+
+    assert unprivileged(lambda: anyio.run(undo)) == [("folder/one", NO_FILE)]
+
+
 async def test_what_was_undone_waits_while_the_directory_is_away(stage: Stage) -> None:
     await record_turn(stage, SESSION, work)
     after = files(stage)
