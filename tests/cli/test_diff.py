@@ -121,6 +121,15 @@ def test_a_fork_that_changed_nothing_itself_says_so(project: AttemptProject) -> 
     assert shown(project, fork, "--message", prompt, "--stat").out.startswith("a.txt")
 
 
+def test_a_line_break_in_the_name_of_a_change_that_is_not_known_is_escaped(project: AttemptProject) -> None:
+    project.git("init", "-q", "a\nb")
+    session_id = asyncio.run(project.live([[bash("echo x > 'a\nb/c'")]]))
+    named = r"hanges that are not recorded: a\nb/ (it is a repository of its own)"
+    assert shown(project, session_id).err == f"No change is known.\nC{named}.\n"
+    undone = tk(project.data, "session", "undo", session_id, "--yes")
+    assert f"c{named}" in undone.err
+
+
 def test_changes_that_are_not_known_are_named(project: AttemptProject) -> None:
     project.git("init", "-q", "nested")
     session_id = asyncio.run(project.live([[bash("echo x > nested/a; echo x > b.txt")]]))

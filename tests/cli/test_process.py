@@ -74,6 +74,30 @@ def test_a_system_that_allows_no_thread_is_told_in_a_line(data: Path, family: Fa
     assert process(data, "doctor").returncode == 0
 
 
+@pytest.mark.parametrize("unbuffered", [{}, {"PYTHONUNBUFFERED": "1"}])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["session", "create", "--store", "sqlite:here.db"],
+        ["session", "create", "--store", "files:here"],
+        ["session", "export", "{id}", "--output", "here.json"],
+        ["session", "export", "{id}"],
+        ["session", "list", "--all", "--json"],
+        ["config", "schema"],
+        ["--help"],
+    ],
+)
+def test_a_file_that_may_not_become_larger_is_told_in_a_line(
+    data: Path, family: Family, tmp_path: Path, words: list[str], unbuffered: dict[str, str]
+) -> None:
+    named = [word.format(id=family.root.id) for word in words]
+    limited = ["/bin/bash", "-c", 'ulimit -S -f 1; exec "$@" > out', "bash", *command(*named)]
+    environ = environment(data, **unbuffered)
+    run = subprocess.run(limited, env=environ, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False, timeout=60)
+    said = " ".join(run.stderr.split())
+    assert (run.returncode, "raise `ulimit -f`" in said, "Traceback" in said) == (1, True, False), said
+
+
 def test_a_timezone_that_does_not_exist_is_reported(data: Path) -> None:
     for name, told in (("Mars/Olympus", True), ("Europe/Berlin", False), ("CET-1CEST", False)):
         run = subprocess.run(

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from cli_store import api
+from confined import unprivileged
 from workshop import Shop
 
 from turnkeeper.app import Turnkeeper
@@ -96,6 +97,19 @@ def test_gc_removes_the_snapshots_of_idle_sessions(used: Shop) -> None:
     again = used.process("snapshot", "gc")
     assert f"{used.project}: 0 snapshots removed, " in again.stdout
     assert [one["snapshots"] for one in answer(used, "du")["items"]] == [1]
+
+
+def test_gc_goes_on_after_a_directory_that_may_not_be_reached(used: Shop) -> None:
+    hidden = used.home / "closed/hidden"
+    hidden.mkdir(parents=True)
+    (hidden / "file").write_text("one\n")
+    captured(used, hidden, "ses_new")
+    hidden.parent.chmod(0)
+    done = unprivileged(lambda: used.process("snapshot", "gc", "--all", "--json"))
+    hidden.parent.chmod(0o700)
+    found = {str(item["directory"]) for item in json.loads(done.stdout)["items"]}
+    assert (done.returncode, found) == (1, {str(used.home / "other"), str(used.project)})
+    assert f"Left as they are: the snapshots of {str(hidden)!r} cannot be reached" in " ".join(done.stderr.split())
 
 
 def test_gc_keeps_the_snapshots_of_a_pending_undo(shop: Shop) -> None:

@@ -5,13 +5,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from confined import unprivileged
 from opencode_files import EXPORTS, dump, exported, imported
 
+import turnkeeper
 from turnkeeper.app import Turnkeeper
 from turnkeeper.core.blobs import MARK
 from turnkeeper.core.limits import BLOB_CHARS_MIN
-from turnkeeper.interop.report import NONE, Counts
+from turnkeeper.interop.report import NONE, Counts, ImportReport
 from turnkeeper.model.parts import ForeignPart
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.store import keys
@@ -135,6 +138,18 @@ async def test_a_broken_file_or_line_is_named_and_the_rest_comes_in(tk: Turnkeep
         f"{tmp_path / 'many.jsonl'}:2",
         str(tmp_path / "tree/message/msg_broken.json"),
     ]
+
+
+def test_a_folder_that_may_not_be_entered_is_named_and_the_rest_comes_in(tmp_path: Path) -> None:
+    async def report() -> ImportReport:
+        async with turnkeeper.open("memory:", directory=tmp_path) as tk:
+            return await tk.import_sessions(tmp_path)
+
+    (tmp_path / "whole.json").write_bytes(EXPORTS[0].read_bytes())
+    (tmp_path / "closed").mkdir(0)
+    found = unprivileged(lambda: anyio.run(report))
+    named = [(one.place, one.reason) for one in found.unreadable]
+    assert (named, found.imported) == ([(str(tmp_path / "closed"), "cannot be read: Permission denied")], COUNTS)
 
 
 @pytest.mark.parametrize("name", [None, 5, "", "msg_1", "ses_a/b", "ses_\0", "ses_" + "x" * 100])

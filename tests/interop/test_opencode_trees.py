@@ -3,13 +3,16 @@
 import shutil
 from pathlib import Path
 
+import anyio
 import pytest
+from confined import unprivileged
 from opencode_files import a_repository, contents, database, dump, exported
 from opencode_trees import DIFF, PROJECT, a_tree, an_old_project, write
 
+import turnkeeper
 from turnkeeper.app import Turnkeeper
 from turnkeeper.interop.opencode_v0.migrate import migrate
-from turnkeeper.interop.report import NONE, Counts
+from turnkeeper.interop.report import NONE, Counts, ImportReport
 from turnkeeper.model.todo import Todo
 
 
@@ -124,3 +127,29 @@ async def test_the_worktree_of_a_tree_tells_the_project(tk: Turnkeeper, tmp_path
     an_old_project(tmp_path / "data", str(tmp_path / "weather"))
     await tk.import_opencode(tmp_path / "data")
     assert (await tk.get("ses_old")).project_id == here.project_id != "global"
+
+
+@pytest.mark.parametrize(
+    ("closed", "sessions"), [("session/p_2", 1), ("session", 0), ("message/ses_1", 2), ("part/msg_1", 2)]
+)
+def test_a_folder_of_a_tree_that_may_not_be_listed_is_named(tmp_path: Path, closed: str, sessions: int) -> None:
+    storage = tmp_path / "data/storage"
+    for number in (1, 2):
+        info = {"directory": "/x", "title": "t", "version": "1", "time": {"created": 1, "updated": 1}}
+        write(storage / f"session/p_{number}/ses_{number}.json", info)
+        message = {"role": "user", "sessionID": f"ses_{number}", "time": {"created": 1}}
+        write(storage / f"message/ses_{number}/msg_{number}.json", message)
+        write(storage / f"part/msg_{number}/prt_{number}.json", {"type": "text", "text": "hello"})
+
+    async def report() -> ImportReport:
+        async with turnkeeper.open("memory:", directory=tmp_path) as tk:
+            return await tk.import_opencode(tmp_path / "data")
+
+    (storage / closed).chmod(0)
+    found = unprivileged(lambda: anyio.run(report))
+    (storage / closed).chmod(0o700)
+    named = [(one.place, one.reason) for one in found.unreadable]
+    assert (named, found.imported.sessions) == (
+        [(str(storage / closed), "cannot be read: Permission denied")],
+        sessions,
+    )

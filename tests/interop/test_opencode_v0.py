@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from confined import unprivileged
 
 import turnkeeper
 from turnkeeper.interop.opencode_v0.messages import UnknownShape, current
@@ -261,6 +263,16 @@ async def test_a_project_that_cannot_be_told_is_skipped_with_its_reason_or_kept_
     assert documents(tmp_path) == {}
     (tmp_path / "storage/migration").unlink()
     await run(tmp_path, root_commits=lambda worktree: commits, keep_unresolved=True)
+    assert documents(tmp_path)["session/global/ses_1"] == SESSION
+
+
+def test_a_project_whose_worktree_may_not_be_entered_stops_no_other(tmp_path: Path) -> None:
+    a_project(tmp_path, "work", tmp_path / "closed/work")
+    a_project(tmp_path, "global", tmp_path / "gone")
+    (tmp_path / "closed").chmod(0)
+    report = unprivileged(lambda: anyio.run(run, tmp_path))
+    (tmp_path / "closed").chmod(0o700)
+    assert [one.rpartition(": ")[2] for one in report.skipped] == [f"its worktree {tmp_path}/closed/work is not there"]
     assert documents(tmp_path)["session/global/ses_1"] == SESSION
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from confined import unprivileged
 from left_behind import STEP, left_behind
 from stores import store_url
 
@@ -135,6 +136,22 @@ async def test_what_a_dead_host_left_is_not_taken_over_where_its_directory_is_mi
         assert await here.tk.runtime.failover.recover() == []
         await here.tk.move(session, place)
         assert await here.tk.runtime.failover.recover() == [session]
+
+
+def test_what_a_dead_host_left_is_not_taken_over_where_its_directory_may_not_be_entered(tmp_path: Path) -> None:
+    url, place = f"sqlite:{tmp_path}/store", tmp_path / "above/place"
+    place.mkdir(parents=True)
+
+    async def recover() -> None:
+        async with stage(url, tmp_path / "here", Scripted().says("Here."), StageOptions(needs_directory=True)) as here:
+            session = await left_behind(here, STEP)
+            await here.tk.move(session, place)
+            place.parent.chmod(0)
+            assert await here.tk.runtime.failover.recover() == []
+            place.parent.chmod(0o700)
+            assert await here.tk.runtime.failover.recover() == [session]
+
+    unprivileged(lambda: anyio.run(recover))
 
 
 async def test_a_take_over_frees_the_wake_that_the_dead_host_had_taken(tmp_path: Path) -> None:

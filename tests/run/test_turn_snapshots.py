@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+from confined import unprivileged
 from snapshot_project import OTHER, SESSION, SnapshotProject
 
 from turnkeeper.core.file_changes import TurnFiles
@@ -102,6 +103,36 @@ async def test_a_call_that_comes_at_once_takes_the_first_snapshot(project: Snaps
     assert files is not None
     assert files.files == (str(project.top / "made.txt"),)
     assert turn.taken == 1
+
+
+def test_files_of_a_folder_that_cannot_be_entered_any_more_are_named(project: SnapshotProject) -> None:
+    async def close_a_folder() -> TurnFiles | None:
+        async with a_turn(project, thinks=False) as turn:
+            async with turn.call("prt_1"):
+                project.write("a/b/one.txt", "changed\n")
+                project.write("made.txt")
+                (project.top / "a/b").chmod(0)
+            return await turn.finish()
+
+    async def open_it() -> TurnFiles | None:
+        async with a_turn(project, thinks=False) as turn:
+            async with turn.call("prt_1"):
+                (project.top / "a/b").chmod(0o700)
+            return await turn.finish()
+
+    project.write("a/b/one.txt")
+    project.write("a/b/c/two.txt")
+    project.write("a/kept.txt")
+    closed = unprivileged(lambda: anyio.run(close_a_folder))
+    opened = unprivileged(lambda: anyio.run(open_it))
+    assert closed is not None
+    assert opened is not None
+    assert (only_names(closed.files), closed.unrecorded) == (
+        ["made.txt"],
+        ("a/b/ (it cannot be entered, so what changed in it is not known)",),
+    )
+    assert opened.files == ()
+    assert opened.unrecorded == ("a/b/one.txt (the snapshot before the turn had an older version of it)",)
 
 
 async def test_what_the_user_edits_while_the_model_thinks_is_not_the_turn_s(project: SnapshotProject) -> None:

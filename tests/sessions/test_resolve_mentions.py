@@ -3,7 +3,9 @@
 import subprocess
 from pathlib import Path
 
+import anyio
 import pytest
+from confined import unprivileged
 
 from turnkeeper.mint import Mint
 from turnkeeper.model.parts import TextPart
@@ -53,6 +55,15 @@ async def test_names_are_meant_from_the_top_of_the_project_and_then_from_the_dir
         a_file(tmp_path / "both", "both"),
         a_file(inner / "own", "own"),
     )
+
+
+def test_what_may_not_be_looked_at_is_attached_so_that_the_model_is_told_why(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed/file").write_text("hidden\n")
+    (tmp_path / "closed").chmod(0)
+    found = unprivileged(lambda: anyio.run(expanded, tmp_path, "ask @explore about @closed/file."))
+    (tmp_path / "closed").chmod(0o700)
+    assert found == (AgentInput(name="explore"), a_file(tmp_path / "closed/file", "closed/file"))
 
 
 async def test_a_tilde_is_home(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from confined import unprivileged
 from left_behind import DEAD
 
 from turnkeeper.core.revert import EDITED, NO_FILE, NO_TEXT, SAME_LINES
@@ -650,6 +651,48 @@ async def test_a_revert_that_was_cut_off_stays_open_while_the_directory_is_away(
     assert files(stage) == half
     await stage.tk.undo(SESSION)
     assert files(stage) == BEFORE
+
+
+def test_an_undo_in_a_directory_that_may_not_be_entered_is_refused(tmp_path: Path) -> None:
+    def make(place: Path) -> None:
+        (place / "made").write_text("made\n")
+
+    async def undo_in_closed_directory() -> None:
+        (tmp_path / "place").mkdir()
+        async with opened("memory:", tmp_path) as one:
+            await one.session(id=SESSION)
+            await record_turn(one, SESSION, make)
+            (tmp_path / "place").chmod(0)
+            with pytest.raises(Conflict, match="or may not be entered"):
+                await one.tk.undo(SESSION)
+            (tmp_path / "place").chmod(0o700)
+            await one.tk.undo(SESSION)
+
+    unprivileged(lambda: anyio.run(undo_in_closed_directory))
+    assert not (tmp_path / "place/made").exists()
+
+
+@pytest.mark.parametrize("closed", ["folder", "folder/one"])
+def test_a_file_that_may_not_be_read_is_left_and_the_others_are_put_back(tmp_path: Path, closed: str) -> None:
+    def edit(place: Path) -> None:
+        (place / "folder/one").write_text("new\n")
+        (place / "other").write_text("new\n")
+
+    async def undo() -> list[tuple[str, str | None]]:
+        place = tmp_path / "place"
+        (place / "folder").mkdir(parents=True)
+        for name in ("folder/one", "other"):
+            (place / name).write_text("old\n")
+        async with opened("memory:", tmp_path) as one:
+            await one.session(id=SESSION)
+            await record_turn(one, SESSION, edit)
+            (place / closed).chmod(0)
+            found = await one.tk.undo(SESSION)
+            (place / closed).chmod(0o700)
+        assert ((place / "folder/one").read_text(), (place / "other").read_text()) == ("new\n", "old\n")
+        return [(file.file, file.reason) for file in found.files if file.kind == "conflict"]
+
+    assert unprivileged(lambda: anyio.run(undo)) == [("folder/one", NO_FILE)]
 
 
 async def test_what_was_undone_waits_while_the_directory_is_away(stage: Stage) -> None:

@@ -5,8 +5,11 @@ import os
 import shutil
 import struct
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -16,6 +19,8 @@ from turnkeeper.model.permission import Rule
 from turnkeeper.workspace import landlock, sandbox, shell
 from turnkeeper.workspace.shell import Ran
 from turnkeeper.workspace.temporary import TemporaryDirectories
+
+T = TypeVar("T")
 
 needs_kernel = pytest.mark.skipif(
     sandbox.unavailable() is not None, reason=f"commands cannot be confined here: {sandbox.unavailable()}"
@@ -106,8 +111,21 @@ def restrict(confined: Confinement, version: int | None = None) -> None:
 
 def without_powers() -> None:
     """Take root's powers from the calling thread, for good: files have modes for it as for everybody."""
-    version_3 = struct.pack("=Ii", 0x20080522, 0)
-    assert ctypes.CDLL(None).capset(version_3, bytes(24)) == 0
+    version_3, libc = struct.pack("=Ii", 0x20080522, 0), ctypes.CDLL(None)
+    if os.geteuid() == 0:  # SECBIT_NOROOT: the programs that it starts do not get them back.
+        assert libc.prctl(28, *map(ctypes.c_ulong, (1, 0, 0, 0))) == 0
+    assert libc.capset(version_3, bytes(24)) == 0
+
+
+def unprivileged(work: Callable[[], T]) -> T:
+    """What work returns on a thread without root's powers, as if an ordinary user ran it."""
+
+    def done() -> T:
+        without_powers()
+        return work()
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(done).result(120)
 
 
 def is_kept(path: str) -> bool:

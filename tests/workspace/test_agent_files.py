@@ -4,11 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
+from confined import unprivileged
 
 from turnkeeper.core.agents import agents
 from turnkeeper.core.permission import evaluate
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.config import LoadedSettings, project_settings
 from turnkeeper.workspace.markdown_files import DEPTH_MAX, found_in
 from turnkeeper.workspace.setting_references import FILE_BYTES_MAX
@@ -203,3 +205,33 @@ def test_the_old_setting_mode_gives_primary_agents(project: Project) -> None:
     project.write(project.user / "turnkeeper/opencode.json", text)
     quick = project.agents()["quick"]
     assert (quick.mode, quick.temperature, quick.steps, quick.options) == ("primary", 0.2, 2, {"speed": 9})
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o311])
+def test_a_folder_of_agents_that_cannot_be_listed_is_named(project: Project, mode: int) -> None:
+    project.write(project.user / "opencode/agent/review.md", REVIEW)
+    folder = project.write(project.top / ".opencode/agent/hidden/other.md", REVIEW).parent
+    folder.chmod(mode)
+    loaded = unprivileged(project.load)
+    folder.chmod(0o700)
+    told = [problem.message for source in loaded.sources for problem in source.problems]
+    assert told == [f"the agent is skipped: cannot be read: [Errno 13] Permission denied: '{folder}'"]
+    assert "review" in agents(loaded.config, "/home/me")
+
+
+@pytest.mark.parametrize("name", [".opencode", ".opencode/agent"])
+def test_settings_of_a_project_that_may_not_be_entered_are_not_taken_for_none(project: Project, name: str) -> None:
+    project.write(project.top / ".opencode/opencode.json", '{"permission": {"bash": "deny"}}')
+    project.write(project.top / ".opencode/agent/review.md", REVIEW)
+    (project.top / name).chmod(0)
+
+    def said() -> str:
+        try:
+            return "\n".join(str(one) for source in project.load().sources for one in source.problems)
+        except Invalid as refusal:
+            return str(refusal)
+
+    told = unprivileged(said)
+    (project.top / name).chmod(0o700)
+    assert "cannot be read: [Errno 13] Permission denied" in told
+    assert str(project.top / name) in told

@@ -62,6 +62,9 @@ def _refused(error: BaseException) -> CliFailure | None:
             from turnkeeper.cli.file_limit import advice
 
             return CliFailure("System", advice(), REFUSED)
+        case OSError(errno=errno.EFBIG, filename=place):
+            file = os.fsdecode(place) if isinstance(place, str | bytes) else "a file"
+            return CliFailure("System", f"{file} may not become larger; raise `ulimit -f`, and try again", REFUSED)
         case OSError(strerror=str(reason), filename=str() | bytes() as place):
             return CliFailure("System", f"{os.fsdecode(place)}: {reason}; check the path and its permissions", REFUSED)
         case FileNotFoundError() if _is_lost():

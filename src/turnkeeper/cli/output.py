@@ -49,7 +49,9 @@ def _print_json(value: object) -> None:
 def write(body: bytes) -> None:
     """Write bytes to standard output, independent of the encoding of the terminal."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(body)
+    left = memoryview(body)
+    while left:  # With PYTHONUNBUFFERED, a file that has no room for all of it takes a part without an error.
+        left = left[sys.stdout.buffer.write(left) :]
     sys.stdout.buffer.flush()
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer_items
+from turnkeeper.cli.output import answer_items, note
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Column, Screen, plural, size, table
-from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.refusal import Invalid, Refusal
 
 if TYPE_CHECKING:
     from turnkeeper.api import Turnkeeper
@@ -41,7 +42,7 @@ async def du(*, all_: All = False, options: Options) -> None:
     answer_items(options, found, lambda screen: _usage(screen, found), empty="There are no snapshots.", bytes=total)
 
 
-async def gc(*, all_: All = False, options: Options) -> None:
+async def gc(*, all_: All = False, options: Options) -> int:
     """Remove snapshots that are no longer kept, and pack the others.
 
     The snapshots of a session are kept for 7 days after its last one, and the
@@ -49,7 +50,8 @@ async def gc(*, all_: All = False, options: Options) -> None:
     configuration sets both. A session with a pending undo keeps its snapshots.
     Turns that run meanwhile may go without a snapshot. With --json the answer is
     {"items": [{"directory", "bytesBefore", "bytesAfter", "snapshots"}], "bytes"};
-    "bytes" is what was freed.
+    "bytes" is what was freed. Snapshots that cannot be reached are named, and the
+    exit code is then 1.
 
     For example:
       turnkeeper snapshot gc
@@ -57,6 +59,7 @@ async def gc(*, all_: All = False, options: Options) -> None:
     """
     places = await _places(options, all_)
     removed: list[Removed] = []
+    refused: list[Refusal] = []
     async with options.read() as tk:
         with progress("Removing snapshots") as moved:
             for number, place in enumerate(places):
@@ -64,11 +67,19 @@ async def gc(*, all_: All = False, options: Options) -> None:
                 def tell(done: int, of: int, what: str, number: int = number) -> None:
                     moved(number * of + done, len(places) * of, what)
 
-                removed.append(await _shadow(options, place, tk).collect(progress=tell))
+                try:
+                    removed.append(await _shadow(options, place, tk).collect(progress=tell))
+                except Refusal as refusal:  # Those of the other directories are no reason to stop.
+                    refused.append(refusal)
+    if refused and not removed:
+        raise refused[0]
     freed = sum(one.bytes_before - one.bytes_after for one in removed)
     answer_items(
         options, removed, lambda screen: _removed(screen, removed), empty="There are no snapshots.", bytes=freed
     )
+    for one in refused:
+        note(f"Left as they are: {one}")
+    return REFUSED if refused else OK
 
 
 async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":

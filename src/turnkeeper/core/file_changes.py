@@ -15,6 +15,7 @@ from turnkeeper.model.parts import Part, PatchPart
 from turnkeeper.model.restore import FileRestore
 from turnkeeper.model.session import FileDiff, Summary
 from turnkeeper.model.value import Value
+from turnkeeper.text.escapes import escaped
 
 DURING: Final = "it changed while a command ran"
 _NAMED_MAX: Final = 50
@@ -61,7 +62,7 @@ def not_recorded(entries: Iterable[HistoryItem]) -> str | None:
     """A text about possible changes of these turns that are not recorded; None if there are none."""
     found = [part.unrecorded for entry in entries for part in entry.parts if isinstance(part, PatchPart)]
     names = dict.fromkeys(one for some in found if some is not None for one in some)
-    return f"changes that are not recorded: {', '.join(names)}" if names else None
+    return f"changes that are not recorded: {', '.join(map(escaped, names))}" if names else None
 
 
 def noted(files: Sequence[FileRestore], entries: Iterable[HistoryItem], root: str) -> tuple[FileRestore, ...]:

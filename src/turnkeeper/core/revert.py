@@ -22,7 +22,7 @@ FILE_MODES: Final = frozenset({"100644", "100755"})
 
 SAME_LINES: Final = "others changed the same lines since"
 NO_TEXT: Final = "others changed it since, and it is no text that could be merged"
-NO_FILE: Final = "it is no regular file now, or a folder on its way is a link"
+NO_FILE: Final = "it is no regular file now or may not be read, or a folder on its way is a link"
 REMOVED: Final = "others removed it since"
 CREATED: Final = "others made a file of this name since"
 EDITED: Final = "others changed it since, and before that step there was no such file"

@@ -20,6 +20,7 @@ from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.restore import FileRestore
 from turnkeeper.model.session import FileDiff, Revert
 from turnkeeper.model.value import Value
+from turnkeeper.text.escapes import escaped
 
 NO_SNAPSHOTS: Final = (
     "files stay as they are: no snapshots are kept here (git is missing, the setting 'snapshot' is off, or this is "
@@ -97,7 +98,7 @@ def not_put_back(aside: Sequence[HistoryItem], root: str) -> str | None:
 
 def _named(names: Sequence[str]) -> str:
     more = len(names) - _NAMED_MAX
-    return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(escaped, names[:_NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
 
 
 def turned_out(one: FileRestore, left: Mapping[str, str]) -> FileRestore:

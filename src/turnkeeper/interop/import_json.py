@@ -1,11 +1,21 @@
 """Exports as a source: opencode's format with one session or many, a tree, and the data of an opencode share."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse, parse_file, parse_optional
+from turnkeeper.interop.raw import (
+    RawMessage,
+    RawObject,
+    RawSession,
+    Unreadable,
+    parse,
+    parse_file,
+    parse_optional,
+    why_closed,
+)
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, as_object
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -83,9 +93,11 @@ def _in_folder(folder: Path) -> Iterator[tuple[str, ReadSessions]]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
             continue  # The temporary folder of an export that was killed.
-        if path.is_dir() and (path / "meta.json").is_file():
+        if (why := why_closed(path)) is not None:
+            yield str(path), partial(_closed, why)
+        elif path.is_dir() and (path / "meta.json").is_file():
             yield str(path), partial(_tree, path)
-        elif path.is_file() and path.suffix in (".json", ".jsonl"):
+        elif os.path.isfile(path) and path.suffix in (".json", ".jsonl"):
             yield from _in_file(path)
 
 
@@ -150,6 +162,10 @@ def _shared(items: list[Json], place: str) -> RawSession:
         parts.setdefault(str(part.get("messageID")), []).append(part)
     messages = [RawMessage(info, parts.get(str(info.get("id")), [])) for info in data.get("message", [])]
     return RawSession(data["session"][0], sorted(messages, key=lambda message: age(message.info)), place=place)
+
+
+def _closed(why: str) -> list[RawSession]:
+    raise Unreadable(why)
 
 
 def _tree(folder: Path) -> list[RawSession]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from turnkeeper.interop.opencode_row import arrival
 from turnkeeper.interop.opencode_v0 import messages
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse_file, parse_optional
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse_file, parse_optional, why_closed
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, as_object, created
 
@@ -24,19 +24,29 @@ class OpencodeTree:
         self.name = str(data)
         self._data = data
         self._found: dict[str, _SessionFiles] = {}
+        self._closed: dict[str, str] = {}
+        """Why folders with sessions cannot be listed, by their paths."""
 
     def names(self) -> Sequence[str]:
-        """The ids of the sessions. A session that two trees have is read from the newer tree."""
+        """The ids of the sessions, and the folders of sessions that cannot be listed.
+
+        A session that two trees have is read from the newer tree.
+        """
         storage = self._data / "storage"
         for file in sorted((storage / "session").glob("*/*.json")):
             self._found.setdefault(file.stem, _SessionFiles(file, storage, file.parent.name))
         for project in sorted((self._data / "project").glob("*/storage")):
             for file in sorted((project / "session" / "info").glob("*.json")):
                 self._found.setdefault(file.stem, _OldSessionFiles(file, project, ""))
-        return list(self._found)
+        new, old = storage / "session", self._data / "project"
+        folders = (new, *new.glob("*"), old, *old.glob("*"), *old.glob("*/storage/session/info"))
+        self._closed = {str(one): why for one in folders if (why := why_closed(one)) is not None}
+        return [*self._found, *self._closed]
 
     def read(self, name: str) -> Iterable[RawSession]:
         """A session with its history. Raises Unreadable."""
+        if name in self._closed:
+            raise Unreadable(self._closed[name])
         return [self._found[name].session()]
 
     def projects(self) -> Iterable[RawObject]:
@@ -114,7 +124,9 @@ def _message(file: Path, info: RawObject, parts: list[RawObject]) -> RawMessage:
 
 
 def _readable(folder: Path, session: RawSession) -> Iterator[tuple[Path, RawObject]]:
-    """The objects of the files in a folder. Files that cannot be read are added to ``unreadable``."""
+    """The objects of the files in a folder. What cannot be read is added to ``unreadable``."""
+    if (why := why_closed(folder)) is not None:
+        session.unreadable.append(Finding(reason=why, place=str(folder), session_id=session.info["id"]))
     for file in sorted(folder.glob("*.json")):
         try:
             yield file, _object(file)

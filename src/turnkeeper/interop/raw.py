@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -85,6 +86,17 @@ def parse_file(file: Path) -> Json:
     if file.exists() and not file.is_file():
         raise Unreadable("is not an ordinary file")
     return parse(file.read_bytes())
+
+
+def why_closed(folder: Path) -> str | None:
+    """Why a folder may not be listed, which Path.glob passes over; None if it may be, and for what is no folder."""
+    try:
+        os.scandir(folder).close()
+    except PermissionError as error:
+        return f"cannot be read: {error.strerror}"
+    except OSError:
+        return None
+    return None
 
 
 def parse_optional(file: Path) -> Json:

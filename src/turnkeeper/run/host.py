@@ -1,7 +1,6 @@
 """Host: which sessions this process may run, by their labels and by the directories that it has."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -11,6 +10,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.refusal import Elsewhere, NotFound
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.files import is_enterable
 from turnkeeper.workspace.owner import is_alive
 
 NOTED_S: Final = 30.0
@@ -44,7 +44,7 @@ class Host:
             return True
         if not self.labels.runs(session.label):
             return False
-        is_here = not self._needs_directory or Path(session.directory).is_dir()
+        is_here = not self._needs_directory or is_enterable(session.directory)
         self._lacking.pop(session_id, None)
         if not is_here:
             self._lacking[session_id] = self._now()

@@ -50,7 +50,7 @@ class PlanFile(NamedTuple):
 
     def reminder(self, reminder: Reminder) -> str:
         """The words of a reminder: they depend on whether there is a plan."""
-        exists = self.path.is_file()
+        exists = os.path.isfile(self.path)
         if reminder == "enter":
             words, about = "plan_workflow", "plan_exists" if exists else "plan_missing"
         else:

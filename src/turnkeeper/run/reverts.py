@@ -43,7 +43,7 @@ from turnkeeper.run.fenced_writer import FencedWriter
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.restoring import FileRestoring
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.files import is_moved
+from turnkeeper.workspace.files import is_enterable, is_moved
 from turnkeeper.workspace.git_work import is_full, refusal
 from turnkeeper.workspace.restore import Progress, no_progress
 from turnkeeper.workspace.restored_file import CHANGED
@@ -52,7 +52,8 @@ from turnkeeper.workspace.snapshots import ShadowRepository
 log = logging.getLogger(__name__)
 
 AWAY = (
-    "the directory {!r} of the session is not there, so its files cannot be put back; bring it back and say it again, "
+    "the directory {!r} of the session is not there or may not be entered, so its files cannot be put back; bring it "
+    "back and say it again, "
     "or let the session go on elsewhere with `turnkeeper session move`"
 )
 
@@ -231,7 +232,7 @@ class Reverts(msgspec.Struct, frozen=True):
     async def _restoring(self, session: Session, root: str | None = None) -> FileRestoring | None:
         """The files of a session's project, or of the one that a restore began in. Raises Conflict if it is away."""
         directory = Path(root or session.directory)
-        if not directory.is_dir():
+        if not is_enterable(directory):
             raise Conflict(AWAY.format(str(directory)))
         if is_moved(directory):
             raise Conflict(
@@ -275,7 +276,7 @@ def _why_no_files(restoring: FileRestoring | None) -> str:
 
 
 def _is_away(session: Session) -> bool:
-    return not os.path.isdir(session.directory) or is_moved(session.directory)
+    return not is_enterable(session.directory) or is_moved(session.directory)
 
 
 async def _summary(restoring: FileRestoring | None, entries: list[HistoryItem]) -> list[Event]:

@@ -4,6 +4,7 @@ Clients show ``data.message``, else ``message``, else ``name``.
 """
 
 import logging
+import os
 import secrets
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
@@ -116,6 +117,12 @@ def failed(error: Exception, *, is_second: bool) -> HttpResponse:
             status = 503
         case DamagedDocument() | Damaged():
             status = 500
+        case PermissionError(filename=str() | bytes() as place):
+            log.error("%s", error)
+            words = (
+                f"{os.fsdecode(place)}: {error.strerror}; check the path and its permissions on the server's machine"
+            )
+            return refused(Forbidden(words), {}, is_second=is_second)
         case _:
             return _defect(error, is_second=is_second)
     log.error("%s", error)

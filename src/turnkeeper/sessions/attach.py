@@ -213,7 +213,7 @@ def _found(address: FileUrl, directory: Path) -> tuple[Path, bool]:
     """The path of a URL, and whether it is a directory."""
     paths = [directory / os.fsdecode(path) for path in address.paths]
     path = next((path for path in paths if os.path.lexists(path)), paths[-1])
-    return path, path.is_dir()
+    return path, os.path.isdir(path)
 
 
 def _arguments(path: Path, part: FileInput, address: FileUrl) -> ReadArguments:

@@ -1,5 +1,7 @@
 """Create a session."""
 
+import os
+
 from turnkeeper.core.edits import check_title
 from turnkeeper.core.labels import check_label, wanted_label
 from turnkeeper.core.limits import NESTING_MAX
@@ -73,9 +75,15 @@ async def create(
 
 
 def check_directory(place: ProjectPlace) -> None:
-    """Raise Invalid if the directory does not exist. If it is deleted later, the tools fail."""
-    if not place.directory.is_dir():
-        raise Invalid(f"{str(place.directory)!r} is not a directory; make it, or name another")
+    """Raise Invalid if the directory does not exist or may not be entered. If it is deleted later, the tools fail."""
+    try:
+        os.stat(os.path.join(place.directory, "."))
+    except PermissionError as error:
+        raise Invalid(
+            f"{str(place.directory)!r} may not be entered by this user; change the permissions, or name another"
+        ) from error
+    except OSError as error:
+        raise Invalid(f"{str(place.directory)!r} is not a directory; make it, or name another") from error
 
 
 async def remember_project(store: Store, place: ProjectPlace) -> None:

@@ -153,12 +153,12 @@ def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home:
 def _named(name: str, template: str, place: ProjectPlace, agents: Container[str], home: Path) -> _Found | None:
     """The meaning of a name: a path, a piece of a file, or else an agent."""
     if (path := _existing(name, place, home)) is not None:
-        return FileInput(mime=DIRECTORY if path.is_dir() else TEXT, filename=name, url=path.as_uri())
+        return FileInput(mime=DIRECTORY if os.path.isdir(path) else TEXT, filename=name, url=path.as_uri())
     if name in agents:
         return AgentInput(name=name)
     file, mark, piece = _split(name.rstrip(CLOSING))
     path = _existing(file, place, home) if file and piece else None
-    if path is None or path.is_dir():
+    if path is None or os.path.isdir(path):
         return None
     part = FileInput(mime=TEXT, filename=file, url=path.as_uri())
     if (lines := LINES.fullmatch(piece)) is not None:
@@ -180,4 +180,15 @@ def _split(name: str) -> tuple[str, str, str]:
 def _existing(name: str, place: ProjectPlace, home: Path) -> Path | None:
     """The existing path of a name: relative to the top of the project, or else to the directory."""
     paths = [home / name[2:]] if name.startswith("~/") else [place.top / name, place.directory / name]
-    return next((Path(os.path.normpath(path)) for path in paths if os.path.exists(path)), None)
+    return next((Path(os.path.normpath(path)) for path in paths if _is_there(path)), None)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something is at a path. One that may not be looked at counts: the read tool tells the model why."""
+    try:
+        os.stat(path)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True

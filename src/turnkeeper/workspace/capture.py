@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import file_times, files, kept_permissions, shadow_seed
-from turnkeeper.workspace.gaps import ANYTHING, Captured, Gaps, Stamp, stamps
+from turnkeeper.workspace.gaps import ANYTHING, Captured, Gaps, Stamp, folders, stamps
 from turnkeeper.workspace.git_work import GitFailed, TooManyNames
 from turnkeeper.workspace.own_places import OwnPlaces
 from turnkeeper.workspace.shadow import ShadowGit
@@ -30,6 +30,8 @@ _IGNORED: Final = ("ls-files", "-z", "--others", "--ignored", "--exclude-standar
 _IGNORED_MAX: Final = 100_000
 """Maximum number of ignored names that are listed. If there are more, any new file may have been ignored."""
 _INODE: Final = re.compile(rb"^  dev: (\d+)\tino: (\d+)$", re.MULTILINE)
+_REFUSED: Final = b"Permission denied"
+"""The words of git, which runs with LC_ALL=C, for a file that it may not look at."""
 _IGNORE_FILE: Final = b".gitignore"
 _PENDING: Final = b"# The files that were captured are not yet checked against these rules.\n"
 
@@ -52,6 +54,8 @@ class _Scan(NamedTuple):
     """Names in the index whose files changed."""
     new: list[bytes]
     ignored: frozenset[bytes]
+    closed: frozenset[bytes]
+    """Folders with captured files that cannot be entered."""
 
 
 class _Plan(NamedTuple):
@@ -104,13 +108,13 @@ class Capture:
         TooManyNames and OSError.
         """
         is_pending = self._write_rules(shadow)
-        changed, new, left_out = _scan(shadow, limits, with_ignored)
+        changed, new, left_out, closed = _scan(shadow, limits, with_ignored)
         ignored: set[bytes] = set()
         if is_pending or any(name.rpartition(b"/")[2] == _IGNORE_FILE for name in (*changed, *new)):
             ignored = self._ignored(shadow)
         ignored |= self._captured_own(shadow)
         plan = self._plan(shadow, [name for name in changed if name not in ignored], new, limits)
-        gaps = plan.gaps._replace(ignored=left_out | ignored)
+        gaps = plan.gaps._replace(ignored=left_out | ignored, closed=closed)
         gone = _inodes(shadow, plan.remove) if new else frozenset[tuple[int, int]]()
         # Removals come first: after a kill in between, the rules or the file with them still count as new. The removed
         # files also make room for the others.
@@ -226,9 +230,26 @@ def _scan(shadow: ShadowGit, limits: CaptureLimits, with_ignored: bool) -> _Scan
         shadow.reading(*_IGNORED, is_quiet=True) if with_ignored else nullcontext() as hidden,
     ):
         new = shadow.work.names(others, new_max)
-        changed = shadow.work.finish(differing).split(b"\0")
+        changed, warnings = shadow.work.ended(differing)
         ignored = _ignored_names(shadow, hidden) if hidden is not None else ANYTHING
-    return _Scan(list(dict.fromkeys(filter(None, changed))), new, ignored)
+    # Git does not tell these files as changed, whatever became of them.
+    closed = _closed(shadow) if _REFUSED in warnings else frozenset[bytes]()
+    return _Scan(list(dict.fromkeys(filter(None, changed.split(b"\0")))), new, ignored, closed)
+
+
+def _closed(shadow: ShadowGit) -> frozenset[bytes]:
+    """The folders with captured files that cannot be entered, without those below them."""
+    root, found = os.fsencode(shadow.place.root), set[bytes]()
+    names = shadow.read("ls-files", "-z", "--cached").split(b"\0")
+    for folder in sorted({folder for name in names for folder in folders(name) if folder}):
+        if found.isdisjoint(folders(folder.removesuffix(b"/"))):
+            try:
+                os.lstat(os.path.join(root, folder, b"."))
+            except PermissionError:
+                found.add(folder)
+            except OSError:
+                continue
+    return frozenset(found)
 
 
 def _ignored_names(shadow: ShadowGit, hidden: "Popen[bytes]") -> frozenset[bytes]:

@@ -23,7 +23,7 @@ from turnkeeper.model.config import Config, ProjectAsks
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject
 from turnkeeper.text import jsonc
-from turnkeeper.workspace import markdown_files, paths, setting_files, settings_source, tool_files, well_known
+from turnkeeper.workspace import files, markdown_files, paths, setting_files, settings_source, tool_files, well_known
 from turnkeeper.workspace.markdown_files import MarkdownFile
 from turnkeeper.workspace.setting_files import CodeDirectory, code_directories
 from turnkeeper.workspace.settings_source import SettingsSource
@@ -199,12 +199,12 @@ def _sources(
     yield from well_known.sources(environ, directory)
     trusted = TrustedDirectories(environ)
     for found in setting_files.project_files(directory, worktree, environ):
-        if isinstance(found, MarkdownFile) or os.path.lexists(found):
+        if isinstance(found, MarkdownFile) or files.may_exist(found):
             yield _read_project(found, environ, trusted, at_start)
     for found in setting_files.named_directory_files(directory, environ):
         if isinstance(found, MarkdownFile):
             yield settings_source.read_markdown(found, "named file")
-        elif os.path.lexists(found):
+        elif files.may_exist(found):
             yield settings_source.read(found, environ, "named file")
     for file in setting_files.named_files(directory, environ):
         yield settings_source.read(file, environ, "named file")
@@ -250,7 +250,7 @@ def project_settings(directory: Path, worktree: Path, environ: Mapping[str, str]
     for file in setting_files.project_files(directory, worktree, environ):
         is_markdown = isinstance(file, MarkdownFile)
         with suppress(Invalid) if is_markdown else nullcontext():  # One that cannot be read is skipped.
-            if is_markdown or os.path.lexists(settings_source.place_of(file)):
+            if is_markdown or files.may_exist(settings_source.place_of(file)):
                 contents[settings_source.place_of(file)] = content = settings_source.content_of(file)
                 source = settings_source.untrusted(file, content)
                 if source.errors:

@@ -88,6 +88,22 @@ def stamp(path: Path | str) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
+def is_enterable(path: Path | str) -> bool:
+    """Whether a path is a directory that this user may enter. Path.is_dir raises where one above may not be."""
+    return os.path.isdir(os.path.join(path, "."))
+
+
+def may_exist(path: Path | str) -> bool:
+    """Whether something is at a path, or may be: its directory exists, and this user may not enter it."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return os.path.lexists(os.path.dirname(path))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def is_missing(path: Path | str) -> bool:
     """Whether nothing exists at a path; False if that cannot be determined."""
     try:
@@ -223,6 +239,8 @@ def require_regular(path: Path) -> None:
     """Refuse anything but a regular file: reading a pipe or a device may never end."""
     mode = os.stat(real(path) if isinstance(path, CheckedPath) else path).st_mode
     if stat.S_ISDIR(mode):
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         raise Invalid(f"{str(path)!r} is a directory, not a file")
     if not stat.S_ISREG(mode):
         raise Invalid(f"{str(path)!r} is not a regular file")

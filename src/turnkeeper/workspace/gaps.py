@@ -25,6 +25,8 @@ class Gaps(NamedTuple):
     """Files that are too large, or cannot be read."""
     stale: Mapping[bytes, Stamp] = {}
     """Files that were captured before and not now: the snapshot has their old content."""
+    closed: frozenset[bytes] = frozenset()
+    """Folders that cannot be entered: the snapshot has their files as they were before."""
     nested: frozenset[bytes] = frozenset()
     """The folders of nested repositories."""
     ignored: frozenset[bytes] = ANYTHING
@@ -35,8 +37,12 @@ class Gaps(NamedTuple):
         return (
             name in self.files
             or name in self.ignored
-            or any(folder in self.nested or folder in self.ignored for folder in _folders(name))
+            or any(folder in self.nested or folder in self.ignored for folder in folders(name))
         )
+
+    def is_stale(self, name: bytes) -> bool:
+        """Whether the snapshot has a file as it was before, or may have."""
+        return name in self.stale or any(folder in self.closed for folder in folders(name))
 
 
 class Captured(NamedTuple):
@@ -78,7 +84,7 @@ def has_changed(root: bytes, folder: bytes, since_ns: int) -> bool:
     return False
 
 
-def _folders(name: bytes) -> Iterable[bytes]:
+def folders(name: bytes) -> Iterable[bytes]:
     """Every folder above a name, and the empty name."""
     yield b""
     at = name.find(b"/")

@@ -133,6 +133,10 @@ class GitWork:
 
     def finish(self, process: "Popen[bytes]", given: bytes | None = None) -> bytes:
         """Wait for a process and return its output. Raises GitFailed if it fails."""
+        return self.ended(process, given)[0]
+
+    def ended(self, process: "Popen[bytes]", given: bytes | None = None) -> tuple[bytes, bytes]:
+        """Wait for a process and return its output and its warnings. Raises GitFailed if it fails."""
         try:
             output, errors = process.communicate(given, timeout=min(_SLOW_S, self.left_s()))
         except TimeoutExpired:
@@ -146,7 +150,7 @@ class GitWork:
         if process.returncode:
             words = (errors or b"").decode("utf-8", "replace").strip()[-_WORDS_MAX:]
             raise GitFailed(words or f"git ended with code {process.returncode}")
-        return output
+        return output, errors or b""
 
     def names(self, process: "Popen[bytes]", names_max: int) -> list[bytes]:
         """The names that a process prints, each ended by a NUL. Raises TooManyNames as soon as there are more."""

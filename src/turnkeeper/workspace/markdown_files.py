@@ -51,7 +51,7 @@ def found_in(directory: Path) -> Iterator[MarkdownFile]:
     for folder in FOLDERS:
         depth = 1 if folder in MODE_FOLDERS else DEPTH_MAX
         found = (
-            MarkdownFile(directory / folder / Path(*steps), folder, _named(steps))
+            MarkdownFile(directory / folder / Path(*steps), folder, _named(steps or (folder,)))
             for steps in _walk(os.path.join(directory, folder), (), depth)
         )
         yield from (file for _, file in zip(range(FILES_MAX), found, strict=False))
@@ -62,11 +62,16 @@ def _named(steps: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _walk(top: str, steps: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
-    """The markdown files below a folder. Links to folders are followed; the depth ends a loop of them."""
+    """The markdown files below a folder. Links to folders are followed; the depth ends a loop of them.
+
+    A folder that may not be listed is there in place of its files: to read it says why they are missing.
+    """
     try:
         with os.scandir(top) as found:
             entries = sorted(found, key=lambda entry: entry.name)
-    except OSError:
+    except OSError as error:
+        if isinstance(error, PermissionError) and os.path.lexists(top):
+            yield steps
         return
     for entry in entries:
         if entry.name.endswith(ENDING) and not is_folder(entry):

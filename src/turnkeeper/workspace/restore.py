@@ -48,7 +48,7 @@ class DiskFile(NamedTuple):
 
 
 def read(root: Path, names: Iterable[str]) -> dict[str, DiskFile]:
-    """The files of these names. Those that do not exist are left out."""
+    """The files of these names, as ``OTHER_MODE`` if they may not be read. Those that do not exist are left out."""
     with _Root(root) as top:
         found = {name: _look(root, top.descriptor, name) for name in names}
     return {name: one for name, one in found.items() if one is not None}
@@ -196,10 +196,14 @@ def _look(root: Path, top: int, name: str) -> DiskFile | None:
         parent = open_folder(top, folder)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError:
+        return DiskFile(OTHER_MODE, b"")
     except Invalid:  # A folder on the way is a link now.
         return DiskFile(OTHER_MODE, b"", _first_link(root, folder))
     try:
         return _read(os.path.basename(name), parent)
+    except PermissionError:
+        return DiskFile(OTHER_MODE, b"")
     finally:
         os.close(parent)
 

@@ -27,7 +27,7 @@ from turnkeeper.core.limits import (
 from turnkeeper.core.retention import SnapshotLimits
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import FileDiff
-from turnkeeper.workspace import claims, kept_permissions, shadow_seed, snapshot_upkeep, tree_diff
+from turnkeeper.workspace import claims, files, kept_permissions, shadow_seed, snapshot_upkeep, tree_diff
 from turnkeeper.workspace.capture import Capture, CaptureLimits
 from turnkeeper.workspace.gaps import Captured
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, TooManyNames, in_thread, refusal
@@ -217,8 +217,9 @@ class ShadowRepository:
     def _captured(
         self, shadow: ShadowGit, session_id: str, protected: Collection[str] | None, with_ignored: bool
     ) -> Captured:
-        if not self.root.is_dir():
-            raise NotADirectoryError("it is no directory any more")  # Not a project whose files were all deleted.
+        if not files.is_enterable(self.root):
+            # Not a project whose files were all deleted.
+            raise NotADirectoryError("it is no directory any more, or may not be entered")
         with shadow.locked():
             self._make_ready(shadow)
             try:

@@ -20,6 +20,7 @@ HIDDEN: Final = "it was there before, and no snapshot had it"
 OLDER: Final = "it is older than the turn, which may have moved or copied it"
 STALE: Final = "the snapshot before the turn had an older version of it"
 UNCAPTURED: Final = "it is too large or cannot be read"
+CLOSED: Final = "it cannot be entered, so what changed in it is not known"
 NESTED: Final = "it is a repository of its own"
 NO_TEXT: Final = "its name is not UTF-8"
 GONE: Final = "it is gone, and no snapshot had it"
@@ -53,6 +54,7 @@ async def step_changes(repository: ShadowRepository, session_id: str, before: Ca
         root = os.fsencode(repository.root)
         doubts = dict(_doubts(root, changes, before, after, others))
         doubts |= {name: UNCAPTURED for name in _uncaptured(before, after) if name not in doubts}
+        doubts |= dict.fromkeys(after.gaps.closed - before.gaps.closed, CLOSED)
         doubts |= dict.fromkeys(_nested(root, before, after), NESTED)
         doubts |= dict.fromkeys(_gone(root, before), GONE)
         names = sorted(change.name for change in changes if change.name not in doubts)
@@ -74,7 +76,7 @@ def _doubts(
         elif os.fsdecode(name) in others:
             yield name, OTHERS
         elif change.before is not None:
-            if name in before.gaps.stale:
+            if before.gaps.is_stale(name):
                 yield name, STALE
         elif before.gaps.covers(name):
             yield name, HIDDEN

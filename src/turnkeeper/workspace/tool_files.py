@@ -30,11 +30,16 @@ FILES_MAX: Final = 200
 def found_in(
     directories: Sequence[Path], folders: Sequence[str] = FOLDERS, endings: tuple[str, ...] = (".py",)
 ) -> Iterator[Path]:
-    """The files of tools, or those in other ``folders``, in directories of settings."""
+    """The files of tools, or those in other ``folders``, in directories of settings.
+
+    A folder that may not be listed is there in place of its files: to read it says why they are missing.
+    """
     for folder in (directory / name for directory in directories for name in folders):
         try:
             names = sorted(os.listdir(folder))
-        except OSError:
+        except OSError as error:
+            if isinstance(error, PermissionError) and os.path.lexists(folder):
+                yield folder
             continue
         yield from [folder / name for name in names if name.endswith(endings) and not name.startswith("_")][:FILES_MAX]
 

@@ -63,7 +63,7 @@ class ProjectTree:
         worktree = self._worktree()
         if worktree is None:
             raise Unresolved("none of its messages says which worktree it was written in")
-        if not Path(worktree).is_dir():
+        if not os.path.isdir(worktree):
             raise Unresolved(f"its worktree {worktree} is not there")
         commits = sorted(root_commits(Path(worktree)))
         if not commits:

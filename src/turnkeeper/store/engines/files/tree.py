@@ -248,5 +248,7 @@ def unavailable(error: OSError) -> StoreUnavailable:
         said = StoreDamaged(str(said))
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
         said = StoreFull(f"the disk is full; make room and try again ({error})")
+    elif error.errno == errno.EFBIG:
+        said = StoreFull(f"a file of the store may not become larger; raise `ulimit -f` and try again ({error})")
     said.__cause__ = error
     return said

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import resource
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -155,6 +156,8 @@ class StoreFile:
             said = "the disk was full when it was opened, so it can only be read; make room and start again"
             return StoreFull(f"the store {str(self.path)!r}: {said} ({error})")
         advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
+        if isinstance(error, apsw.IOError) and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+            advice += "; if a file may not become larger, raise `ulimit -f`"  # SQLite does not say which error it was.
         said = f"{advice} ({error})" if advice else str(error)
         kind = next((kind for known, kind in _KINDS if isinstance(error, known)), StoreUnavailable)
         refusal = kind(f"the store {str(self.path)!r}: {said}")
