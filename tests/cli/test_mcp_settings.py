@@ -80,7 +80,7 @@ def test_a_toml_file_is_edited_as_well(shop: Shop, own: Path) -> None:
         (["add", "sea", "--env", "TOKEN", "--", "x"], 2, "write it as NAME=VALUE"),
         (["add", "sea", "--header", "a=b", "--", "x"], 2, "--header is for an address"),
         (["add", "sea", "--env", "a=b", "--url", "https://a.b"], 2, "--env is for a program"),
-        (["add", "sea", "--timeout", "0", "--", "x"], 2, "less than one"),
+        (["add", "sea", "--timeout", "0", "--", "x"], 2, "in milliseconds"),
         (["add", "\x1b[31m", "--", "x"], 1, "cannot name a server"),
         (["add", " ", "--", "x"], 1, "cannot name a server"),
         (["add", "s" * 65, "--", "x"], 1, "cannot name a server"),

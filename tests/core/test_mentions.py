@@ -20,6 +20,8 @@ from turnkeeper.core.mentions import mentions, path_mentions
         ("@same.py and @same.py again", ("same.py",)),
         ("@archive.tar.gz", ("archive.tar.gz",)),
         ("@C#/notes.txt", ("C#/notes.txt",)),
+        ('read @"my notes/a, b.txt", then @c.txt', ("my notes/a, b.txt", "c.txt")),
+        ('@"my notes.py"#10-20 and @"my notes.py"#App.run.', ("my notes.py#10-20", "my notes.py#App.run")),
     ],
 )
 def test_a_name_after_an_at_sign_is_a_mention(text: str, names: tuple[str, ...]) -> None:
@@ -47,6 +49,7 @@ def test_a_name_has_no_space_comma_or_backtick_and_does_not_end_in_a_dot(text: s
         ("see @src/gone and @gone.py.", ("src/gone", "gone.py")),
         ("(@gone.md)? '@gone.txt'", ("gone.md", "gone.txt")),
         ("@gone.py#10-20 @gone.py:7, @gone.ts#App.run", ("gone.py", "gone.ts")),
+        ('see @"my gone.py"#10-20, @"gone notes/" and @"Ada Lovelace"', ("my gone.py", "gone notes/")),
         ("@.env @~/notes @../up", (".env", "~/notes", "../up")),
         ("why @property, @app.route, @app.get('/x') and @pytest.mark.parametrize?", ()),
         ("mail me@example.com or @bob, @bob@host.com", ()),

@@ -73,6 +73,26 @@ async def test_a_tilde_is_home(tmp_path: Path) -> None:
     assert found == (a_file(tmp_path / "home/todo.md", "~/todo.md"),)
 
 
+async def test_a_path_in_quotes_may_have_spaces(tmp_path: Path) -> None:
+    (tmp_path / "my notes").mkdir()
+    path = tmp_path / "my notes/high, low.txt"
+    path.touch()
+    file = a_file(path, "my notes/high, low.txt")
+    template = 'Read @"my notes/high, low.txt"#2-3, and @"my notes". @"my gone.txt"'
+    assert await expanded(tmp_path, template) == (
+        file.but(filename="my notes/high, low.txt#2-3", url=f"{file.url}?start=2&end=3"),
+        a_file(tmp_path / "my notes", "my notes", "application/x-directory"),
+    )
+
+
+async def test_a_symbol_of_a_path_in_quotes_is_found_where_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "my tides.py").write_text("def high():\n    return 1\n", "utf-8")
+    [found] = await expanded(tmp_path, 'What does @"my tides.py"#high() do?')
+    assert isinstance(found, FileInput)
+    assert isinstance(found.source, SymbolSource)
+    assert found.source.text == Mention(value='@"my tides.py"#high', start=10, end=29)
+
+
 async def test_lines_of_a_file_are_mentioned_after_a_hash(tmp_path: Path) -> None:
     (tmp_path / "app.py").touch()
     (tmp_path / "app.py#3").touch()

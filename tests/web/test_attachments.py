@@ -169,3 +169,34 @@ def test_an_undone_prompt_returns_with_its_files_and_redo_takes_both(
     tab.click(".set-aside button", "Redo")
     tab.until("document.querySelector('.composer textarea').value === ''")
     listed(tab)
+
+
+def test_a_fork_before_a_prompt_has_it_in_its_box_with_its_files(
+    tab: Tab, served: Served, project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("high at noon", "utf-8")
+    made = opened(tab, served, project)
+    prompt(tab, "[[text First.]]")
+    says(tab, "First.")
+    tab.until("document.querySelector('.state').innerText.includes('Resting')")
+    tab.drop(".composer", tmp_path / "notes.txt")
+    listed(tab, "notes.txt")
+    prompt(tab, "[[text Read.]]")
+    says(tab, "Read.")
+    tab.until("document.querySelector('.state').innerText.includes('Resting')")
+    tab.run(
+        "[...[...document.querySelectorAll('.message-user')].at(-1).querySelectorAll('button')]"
+        ".find(one => one.innerText === 'Fork before').click()"
+    )
+    tab.until(f"location.pathname.startsWith('/s/') && !location.pathname.includes('{made}')")
+    says(tab, "First.")
+    value = "document.querySelector('.composer textarea')?.value"
+    tab.until(f"{value} === '[[text Read.]]'")
+    listed(tab, "notes.txt")
+    assert tab.run("document.activeElement.tagName") == "TEXTAREA"
+    tab.call("Page.reload")
+    tab.until(f"{value} === '[[text Read.]]'")
+    tab.press("Escape")
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Read.")
+    tab.until(f"{value} === ''")

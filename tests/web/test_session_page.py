@@ -214,6 +214,26 @@ def test_titles_of_all_sessions_are_searched_and_hits_are_marked(tab: Tab, serve
     tab.shows("No message has these words.")
 
 
+def test_a_search_stands_in_the_address(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project, "Ebb and flow")
+    ask(served, made, "[[text The sextant & the moon.]]")
+    value = "document.querySelector('.search input')?.value"
+    marked = "document.querySelector('[aria-label=Words] mark')?.innerText"
+    tab.go(f"{served.url}/?q=sextant+%26")
+    tab.until(f"{value} === 'sextant &' && {marked} === 'sextant'")
+    tab.fill(".search input", " moon")
+    tab.until("location.search === '?q=sextant+%26+moon'")
+    tab.call("Page.reload")
+    tab.until(f"{value} === 'sextant & moon' && {marked} === 'sextant'")
+    tab.click(".row", "sextant")
+    tab.until(f"location.pathname === '/s/{made}'")
+    tab.run("history.back()")
+    tab.until(f"{value} === 'sextant & moon'")
+    tab.run("document.querySelector('.search input').select()")
+    tab.run("document.execCommand('delete')")
+    tab.until("location.search === '' && !document.querySelector('[aria-label=Words]')")
+
+
 def test_on_a_phone_titles_are_readable_and_the_actions_are_on_the_page(
     tab: Tab, served: Served, project: Path
 ) -> None:

@@ -60,6 +60,20 @@ def test_files_of_an_undone_prompt_are_not_shown_as_changed(tab: Tab, served: Se
     tab.until(f"document.querySelector('a[href=\"/s/{made}\"]')?.innerText.includes('undone: 1 file')")
 
 
+def test_a_task_list_says_that_undo_leaves_it(tab: Tab, served: Served, project: Path) -> None:
+    made = session(served, project)
+    ask(served, made, "[[todo Measure the tide]] [[text Planned.]]")
+    tab.go(f"{served.url}/s/{made}")
+    says(tab, "Planned.")
+    tab.shows("Measure the tide")
+    tab.lacks("Undo leaves the list as it is")
+    _undo_first(tab)
+    tab.click("dialog button.primary", "Undo")
+    tab.shows("Undo leaves the list as it is: it may name tasks of what is set aside.")
+    tab.click(".set-aside button", "Redo")
+    tab.lacks("Undo leaves the list as it is")
+
+
 def test_panels_show_the_moment_that_the_timeline_names(tab: Tab, served: Served, project: Path) -> None:
     made = session(served, project)
     ask(served, made, f"[[write {project / 'early.txt'}|one]] [[text First.]]")

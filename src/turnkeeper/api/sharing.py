@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from turnkeeper.api.running import Running
 from turnkeeper.core.arguments import checked
-from turnkeeper.core.sharing import EXPIRES_S, LOCAL
+from turnkeeper.core.sharing import EXPIRES_S, EXPIRES_S_MAX, LOCAL
 from turnkeeper.model.refusal import Forbidden, Invalid
 from turnkeeper.model.session import Session
 
@@ -40,8 +40,8 @@ class Sharing(Running):
         from turnkeeper.sessions import share
 
         chosen = share.checked_include(include)
-        if expires_s is not None and not 0 < expires_s <= share.EXPIRES_S_MAX:
-            raise Invalid(f"expires_s is a number of seconds above 0, or None for no end, not {expires_s}")
+        if expires_s is not None and not 0 < expires_s <= EXPIRES_S_MAX:
+            raise Invalid(f"expires_s is above 0 and at most {EXPIRES_S_MAX:,} seconds, or None for no end")
         session = await self.get(session_id)
         settings = await self.share_settings(Path(session.directory))
         if settings.mode == "disabled":

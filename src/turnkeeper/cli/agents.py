@@ -1,5 +1,6 @@
 """The commands about agents: which there are, where each comes from, and a new one in a file."""
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -111,6 +112,8 @@ async def create(
         --description "Reviews a change" --prompt "You review code."
       turnkeeper run --agent review "review the last commit"
     """
+    if temperature is not None and not math.isfinite(temperature):
+        raise UsageError("--temperature takes a number such as 0.7; NaN and infinity cannot be stored")
     given = {
         "description": description,
         "mode": mode,

@@ -4,7 +4,12 @@ import errno
 import json
 import os
 import sys
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from turnkeeper.text.number import number_in
+
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
 
 OK: Final = 0
 REFUSED: Final = 1
@@ -12,6 +17,9 @@ REFUSED: Final = 1
 USAGE: Final = 2
 """The command line is wrong."""
 INTERRUPTED: Final = 130
+
+WORD_MAX: Final = 300
+WORD_SHOWN: Final = 40
 
 
 class UsageError(Exception):
@@ -37,10 +45,28 @@ def problem(error: BaseException) -> CliFailure | None:
     if isinstance(error, KeyboardInterrupt):
         return CliFailure("Interrupted", "interrupted; what was acknowledged is kept", INTERRUPTED)
     if isinstance(error, CycloptsError):
-        error.verbose = False
-        said = " ".join(str(error).split())
+        said = _usage_words(error)
         return CliFailure("Usage", f"{said if said.endswith(('?', '.')) else f'{said}.'} Try --help.", USAGE)
     return _refused(error)
+
+
+def _usage_words(error: "CycloptsError") -> str:
+    """What is wrong with the arguments. A text that would fill the screen is cut, and types have no Python names."""
+    from cyclopts import CoercionError
+
+    error.verbose = False
+    said = " ".join(_short(word) for word in str(error).split())
+    if isinstance(error, CoercionError) and error.msg is None and error.token and error.target_type in (int, float):
+        given = error.token.value
+        wanted = "a whole number" if error.target_type is int else "a number"
+        wrong = f"is not {wanted}" if number_in(given) or not given.isdecimal() else "has too many digits"
+        return f"Invalid value for {error.token.keyword}: '{_short(given)}' {wrong}"
+    return said
+
+
+def _short(word: str) -> str:
+    """A word of an error message, cut if it is longer than any that somebody means."""
+    return word if len(word) <= WORD_MAX else f"{word[:WORD_SHOWN]}..."
 
 
 def _refused(error: BaseException) -> CliFailure | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from turnkeeper.workspace.config import LoadedSettings
 
 NAME_MAX: Final = 64
+TIMEOUT_MS_MAX: Final = 24 * 60 * 60 * 1000
 _SECRET: Final = re.compile(r"token|key|secret|password|authorization", re.IGNORECASE)
 _REFERS: Final = re.compile(r"\{(?:env|file):[^}]+\}")
 
@@ -129,8 +130,8 @@ def _server(
         if header:
             raise UsageError("--header is for an address; a program is given variables with --env")
         found = {"type": "local", "command": list(command), **_named("environment", env)}
-    if timeout is not None and timeout < 1:
-        raise UsageError(f"--timeout is in milliseconds, and {timeout} is less than one")
+    if timeout is not None and not 1 <= timeout <= TIMEOUT_MS_MAX:
+        raise UsageError(f"--timeout is in milliseconds, from 1 to {TIMEOUT_MS_MAX:,}")
     return {**found, **({"timeout": timeout} if timeout is not None else {})}
 
 

@@ -12,6 +12,7 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import local_store
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.store.engine import Key, is_key
+from turnkeeper.text.number import number_in
 
 if TYPE_CHECKING:
     from cyclopts import Token
@@ -37,9 +38,9 @@ Limit = Annotated[
 def whole(_: object, tokens: "Sequence[Token]") -> int:
     """The number of an event. Other numbers would be rounded."""
     [given] = [token.value for token in tokens]
-    if not given.isdecimal():
+    if (number := number_in(given)) is None:
         raise ValueError(f"{given!r} is not the number of an event")
-    return int(given)
+    return number
 
 
 Seq = Annotated[int | None, Parameter(metavar="SEQ", converter=whole, help="As it was after this event of its log.")]

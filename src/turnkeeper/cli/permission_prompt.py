@@ -15,6 +15,7 @@ from turnkeeper.core.permission import is_protected
 from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
 from turnkeeper.run.permission import NobodyToAsk
+from turnkeeper.text.number import number_in
 
 if TYPE_CHECKING:
     from turnkeeper.cli.feed import Display
@@ -133,8 +134,9 @@ def parse_choice(question: Question, typed: str) -> tuple[str, ...] | None:
     """
     words = [word for word in typed.replace(",", " ").split() if word]
     labels = [option.label for option in question.options]
-    if words and all(word.isdecimal() and 1 <= int(word) <= len(labels) for word in words):
-        chosen = tuple(labels[int(word) - 1] for word in words)
+    numbers = [number for word in words if (number := number_in(word)) is not None and 1 <= number <= len(labels)]
+    if words and len(numbers) == len(words):
+        chosen = tuple(labels[number - 1] for number in numbers)
         return chosen if question.multiple or len(chosen) == 1 else None
     return (typed.strip(),) if typed.strip() else ()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from turnkeeper.cli.output import typed_line
 from turnkeeper.cli.screen import Screen, harmless, show
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.text.number import number_in
 
 if TYPE_CHECKING:
     from turnkeeper.providers.catalog import Catalog
@@ -24,8 +25,9 @@ class Offered(NamedTuple):
 def narrowed(offered: Sequence[Offered], shown: Sequence[Offered], typed: str) -> Sequence[Offered]:
     """The providers that a typed line leaves: one if it is a number or a whole id, else those that have the words."""
     words = typed.casefold().split()
-    if typed.strip().isdecimal() and 0 < int(typed) <= len(shown[:SHOWN]):
-        return [shown[int(typed) - 1]]
+    number = number_in(typed.strip())
+    if number is not None and 0 < number <= len(shown[:SHOWN]):
+        return [shown[number - 1]]
     exact = [one for one in offered if typed.strip().casefold() in (one.id.casefold(), one.title.casefold())]
     fitting = [one for one in offered if all(word in f"{one.id} {one.title}".casefold() for word in words)]
     return exact[:1] or fitting

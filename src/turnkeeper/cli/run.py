@@ -54,7 +54,8 @@ async def run(
     the model reads its output with the next prompt. A message that begins with
     /NAME is a command: `turnkeeper command list` lists them. An unknown one is
     refused, and nothing is sent; a space before the slash sends it as it is. In
-    the message @PATH, @PATH#10-20, @PATH#SYMBOL and @AGENT attach what they name.
+    the message @PATH, @PATH#10-20, @PATH#SYMBOL and @AGENT attach what they name;
+    a path in quotes may have spaces, as @"A PATH".
 
     Calls that need permission are asked at the terminal: y allows one call, a
     allows it always, n refuses it, and other text is feedback for the model.

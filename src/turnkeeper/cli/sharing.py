@@ -14,7 +14,7 @@ from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import Confirms, answer, asked, remark
 from turnkeeper.cli.progress import waiting
 from turnkeeper.cli.screen import Screen, harmless, plural, show
-from turnkeeper.core.sharing import EXPIRES_S, LOCAL
+from turnkeeper.core.sharing import EXPIRES_S, EXPIRES_S_MAX, LOCAL
 from turnkeeper.model.refusal import Forbidden, NotFound
 from turnkeeper.text.duration import parse_duration
 
@@ -186,7 +186,13 @@ async def hint(tk: "Turnkeeper | Client", link: "ShareLink") -> str:
 
 
 def _expiry(text: str) -> float | None:
+    if text == "never":
+        return None
     try:
-        return None if text == "never" else parse_duration(text)
+        lasts = parse_duration(text)
     except ValueError as error:
         raise UsageError(f"--expires: {error}; or `never`") from error
+    if lasts > EXPIRES_S_MAX:
+        days = EXPIRES_S_MAX // (24 * 3600)
+        raise UsageError(f"--expires: {text!r} is too long; a link lasts for {days}d at most, or give `never`")
+    return lasts

@@ -13,6 +13,8 @@ LOCAL: Final = "http://127.0.0.1:4096"
 DAY_S: Final = 24 * 3600
 EXPIRES_S: Final = 7 * DAY_S
 """Seconds that a link lasts unless the caller chooses."""
+EXPIRES_S_MAX: Final = 3650 * DAY_S
+"""Seconds that a link lasts at most, unless it has no end."""
 
 
 class ShareSettings(NamedTuple):

@@ -1,4 +1,4 @@
-"""Syntax of ids, numbers and directory names in requests: an invalid one is refused before it reaches the store."""
+"""Syntax of ids and directory names in requests: an invalid one is refused before it reaches the store."""
 
 import re
 from typing import Annotated, Final, TypeAlias
@@ -14,7 +14,6 @@ SEGMENT_BYTES_MAX: Final = 255
 """Limits of Linux and macOS for a path, and for one segment of it."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
-_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _FRAGMENT: Final = re.compile(r"(?:#|%(?:25)*23).*", re.DOTALL)
 _PREFIXES: Final = {"messageID": "msg", "partID": "prt", "permissionID": "per"}
 
@@ -35,11 +34,6 @@ def fault(name: str, value: str, operation: str) -> str | None:
     asked = "que" if "question" in operation else "per"
     prefix = asked if name == "requestID" else _PREFIXES.get(name, "")
     return None if value.startswith(prefix) else f"a {name} begins with {prefix!r}; {value!r} does not"
-
-
-def number_in(text: str) -> int | None:
-    """The number that a text holds; None if it holds something else, or more digits than any number of ours."""
-    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def directory_fault(name: str) -> str | None:

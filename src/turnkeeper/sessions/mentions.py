@@ -2,7 +2,7 @@
 
 | Mention | Part |
 |---|---|
-| ``@path`` | the file or the listing of the folder |
+| ``@path``, ``@"a path"`` | the file or the listing of the folder |
 | ``@path#10``, ``@path#10-20`` | these lines of the file; also ``@path:10``, ``@path:10-20`` |
 | ``@path#Symbol`` | the lines of the symbol; the whole file, with a note, if it is not known where that is |
 | ``@agent`` | the agent |
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from anyio import to_thread
 
-from turnkeeper.core.mentions import CLOSING, LINES, mentions, path_mentions
+from turnkeeper.core.mentions import CLOSING, LINES, mentions, path_mentions, written
 from turnkeeper.model.parts.base import Mention
 from turnkeeper.model.parts.file import Position, Range, ResourceSource, SymbolSource
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, TextInput
@@ -128,7 +128,8 @@ async def _offered(servers: McpPlaces | None, place: ProjectPlace, name: str, te
         found = await servers.mentioned(place, one) if servers is not None else None
         if found is not None:
             server, resource = found
-            said, start = f"@{one}", text.index(f"@{one}")
+            said = written(one, text)
+            start = text.index(said)
             source = ResourceSource(
                 client_name=server.name,
                 uri=resource.uri,
@@ -165,10 +166,10 @@ def _named(name: str, template: str, place: ProjectPlace, agents: Container[str]
         numbers = sorted(int(one) for one in lines.groups() if one is not None)
         return part.but(filename=f"{file}{mark}{piece}", url=f"{part.url}{line_query(*numbers)}")
     symbol = piece.rstrip("(")  # As a call is written: run().
-    written = f"@{file}{mark}{symbol}"
-    found = re.search(rf"{re.escape(written)}(?!\w)", template)
+    said = written(f"{file}{mark}{symbol}", template)
+    found = re.search(rf"{re.escape(said)}(?!\w)", template)
     start = found.start() if found is not None else 0
-    return _SymbolMention(symbol, part, path, Mention(value=written, start=start, end=start + len(written)))
+    return _SymbolMention(symbol, part, path, Mention(value=said, start=start, end=start + len(said)))
 
 
 def _split(name: str) -> tuple[str, str, str]:

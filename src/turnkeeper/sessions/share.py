@@ -13,7 +13,6 @@ from turnkeeper.model.share import INCLUDED, HostedShare, RemoteShare, ShareItem
 from turnkeeper.store.engine import is_key
 from turnkeeper.store.store import Store
 
-EXPIRES_S_MAX: Final = 10 * 365 * 24 * 3600
 MASKS_MAX: Final = 500
 MASK_CHARS_MAX: Final = 8_192
 """A longer secret is not stored with the link. It is found by its shape: only private keys are that long."""

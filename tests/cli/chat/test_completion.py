@@ -20,7 +20,7 @@ KNOWN = Known(
     sessions={"calm-otter": "Tides", "warm-fox": ""},
     mentionable={"explore": "looks"},
 )
-FILES = ["README.md", "src/app.py", "src/deep/app_test.py", "a name.txt", "x,y.txt"]
+FILES = ["README.md", "src/app.py", "src/deep/app_test.py", "a name.txt", "x,y.txt", 'a "b".txt', "a`b"]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,23 @@ FILES = ["README.md", "src/app.py", "src/deep/app_test.py", "a name.txt", "x,y.t
         ("/agent p", ["plan"]),
         ("/sessions fox", ["warm-fox"]),
         ("/undo x", []),
-        ("see @", ["@explore", "@README.md", "@src/", "@src/app.py", "@src/deep/", "@src/deep/app_test.py"]),
+        (
+            "see @",
+            [
+                "@explore",
+                "@README.md",
+                "@src/",
+                "@src/app.py",
+                "@src/deep/",
+                "@src/deep/app_test.py",
+                '@"a name.txt"',
+                '@"x,y.txt"',
+            ],
+        ),
+        ("see @nam", ['@"a name.txt"']),
+        ('see @"a n', ['@"a name.txt"']),
+        ('see @"read', ["@README.md"]),
+        ('see @"a name.txt"', []),
         ("see @app", ["@src/app.py", "@src/deep/app_test.py"]),
         ("see @src/d", ["@src/deep/", "@src/deep/app_test.py"]),
         ("see @readme", ["@README.md"]),
@@ -58,6 +74,7 @@ def test_a_candidate_replaces_what_was_typed_and_says_what_it_is() -> None:
     assert candidates("/mod", KNOWN)[0] == Candidate("/model", -4, "choose")
     assert candidates("/model off", KNOWN) == [Candidate("offline/tk-1", -3, "Offline")]
     assert candidates("ask @expl", KNOWN) == [Candidate("@explore", -5, "looks")]
+    assert candidates('ask @"a n', KNOWN, FILES) == [Candidate('@"a name.txt"', -5)]
 
 
 def test_there_are_never_more_than_people_read() -> None:
@@ -66,7 +83,8 @@ def test_there_are_never_more_than_people_read() -> None:
 
 
 def test_names_that_a_mention_cannot_have_are_not_offered() -> None:
-    assert list(with_directories(FILES)) == ["README.md", "src/", "src/app.py", "src/deep/", "src/deep/app_test.py"]
+    usual = ["README.md", "src/", "src/app.py", "src/deep/", "src/deep/app_test.py"]
+    assert list(with_directories(FILES)) == [*usual, "a name.txt", "x,y.txt"]
 
 
 @pytest.mark.parametrize(

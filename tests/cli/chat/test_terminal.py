@@ -267,6 +267,12 @@ def test_undo_fork_sessions_and_cost(shop: Shop, opens: Opens) -> None:
         at.shows("Nothing is undone any more")
         says(at, "/fork")
         at.shows("This is .* now, a copy", r"\(for…")
+        [copy] = [one["id"] for one in shop.sessions() if "(fork" in one["title"]]
+        prompt = next(one["info"]["id"] for one in shop.messages(copy) if one["info"]["role"] == "user")
+        says(at, f"/fork {prompt}")
+        at.shows("This is .* now, a copy", "» write notes.txt: hello")
+        at.types("\x03")
+        at.shows(IDLE)
         says(at, "/sessions")
         at.shows(r"SESSION +UPDATED +TITLE")
         says(at, "/cost")
@@ -280,7 +286,7 @@ def test_undo_fork_sessions_and_cost(shop: Shop, opens: Opens) -> None:
         says(at, "/help")
         at.shows(r"/undo", r"Ctrl-O")
     assert (shop.project / "notes.txt").read_text().strip() == "hello"
-    assert len(shop.sessions()) == 2
+    assert len(shop.sessions()) == 3
 
 
 def test_a_narrow_and_a_resized_terminal_show_the_same(shop: Shop, opens: Opens) -> None:

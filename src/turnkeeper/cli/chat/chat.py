@@ -109,12 +109,12 @@ class Chat(ABC):
         self.note(screen.paint(" · ".join(facts), "dim"))
         page, undone = await self.tk.messages(session.id, limit=RECAP_MESSAGES), await pending_undo(self.tk, session)
         items = [one for one in reversed(page.items) if undone is None or not undone.has(one.info)]
-        asked = next((one for one in items if isinstance(one.info, UserMessage) and _text(one)), None)
-        said = next((one for one in items if isinstance(one.info, AssistantMessage) and _text(one)), None)
+        asked = next((one for one in items if isinstance(one.info, UserMessage) and said_text(one)), None)
+        said = next((one for one in items if isinstance(one.info, AssistantMessage) and said_text(one)), None)
         if asked is not None:
-            self.live.display.prompted("\n".join(_cut(_text(asked), RECAP_PROMPT_LINES)))
+            self.live.display.prompted("\n".join(_cut(said_text(asked), RECAP_PROMPT_LINES)))
         if said is not None and (asked is None or said.info.seq >= asked.info.seq):
-            self.note("\n".join(_cut(_text(said), RECAP_LINES)))
+            self.note("\n".join(_cut(said_text(said), RECAP_LINES)))
         if undone is not None:
             self.note(screen.paint("What came after it is undone. /redo brings it back, until the next prompt.", "dim"))
 
@@ -176,7 +176,7 @@ class Chat(ABC):
         return Path(self.session.directory) if self.session is not None else self.directory
 
 
-def _text(message: MessageWithParts) -> str:
+def said_text(message: MessageWithParts) -> str:
     """The text of a message, without synthetic parts."""
     texts = (part.text for part in message.parts if isinstance(part, TextPart) and not part.synthetic)
     return harmless("\n".join(texts).strip())

@@ -10,8 +10,9 @@ Kind: TypeAlias = Literal["models", "agents", "sessions"]
 CANDIDATES_MAX: Final = 50
 
 # As in core.mentions: not inside a word, and not in code.
-_MENTION: Final = re.compile(r"(?<![\w`])@([^\s`,]*)\Z")
-_UNMENTIONABLE: Final = re.compile(r"[\s`,]")
+_MENTION: Final = re.compile(r"(?<![\w`])@(?:\"(?P<quoted>[^\"`\n]*)|(?P<plain>[^\s`,]*))\Z")
+_UNMENTIONABLE: Final = re.compile(r"[\"`\n]")
+_QUOTED: Final = re.compile(r"[\s,]")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def is_mention(before: str) -> bool:
 def file_of_symbol(before: str) -> str | None:
     """The file whose symbols can complete a mention, if the cursor is behind its ``#``."""
     found = _MENTION.search(before)
-    file, mark, _ = found[1].rpartition("#") if found is not None else ("", "", "")
+    file, mark, _ = _typed(found).rpartition("#") if found is not None else ("", "", "")
     return file if mark and file else None
 
 
@@ -56,14 +57,22 @@ def candidates(before: str, known: Known, files: Iterable[str] = (), symbols: It
         return _slash(before, known)[:CANDIDATES_MAX]
     if found is None:
         return []
-    typed = found[1]
+    typed, start = _typed(found), -len(found[0])
     file, mark, symbol = typed.rpartition("#")
     if mark and file and (meant := _matching(symbol, symbols, lambda name: name.rpartition(".")[2])):
-        return [Candidate(f"@{file}#{one}", -len(typed) - 1) for one in meant][:CANDIDATES_MAX]
+        return [Candidate(f"@{file}#{one}", start) for one in meant][:CANDIDATES_MAX]
     agents = _matching(typed, known.mentionable, lambda name: name)
     paths = _matching(typed, with_directories(files), _last_name)
-    named = [Candidate(f"@{one}", -len(typed) - 1, known.mentionable[one]) for one in agents]
-    return [*named, *(Candidate(f"@{one}", -len(typed) - 1) for one in paths)][:CANDIDATES_MAX]
+    named = [Candidate(f"@{one}", start, known.mentionable[one]) for one in agents]
+    return [*named, *(Candidate(_mention(one), start) for one in paths)][:CANDIDATES_MAX]
+
+
+def _typed(found: re.Match[str]) -> str:
+    return found["plain"] if found["quoted"] is None else found["quoted"]
+
+
+def _mention(path: str) -> str:
+    return f'@"{path}"' if _QUOTED.search(path) else f"@{path}"
 
 
 def with_directories(files: Iterable[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from turnkeeper.cli import names, undoing
-from turnkeeper.cli.chat.chat import Chat, SlashCommand
+from turnkeeper.cli.chat.chat import Chat, SlashCommand, said_text
 from turnkeeper.cli.chat.lines import nearest
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.live import spent_words
@@ -16,6 +16,7 @@ from turnkeeper.cli.screen import Column, Screen, cells, fields, harmless, one_l
 from turnkeeper.cli.sending import compact
 from turnkeeper.cli.slash import CalledCommand
 from turnkeeper.model.command import Command
+from turnkeeper.model.message import UserMessage
 from turnkeeper.model.refusal import Invalid, NotFound
 
 ABOUT_LEAST: Final = 24
@@ -136,12 +137,15 @@ async def begin_new(chat: Chat, argument: str) -> None:
 
 
 async def fork(chat: Chat, argument: str) -> None:
-    """Go on in a copy of the session, whole or up to a message."""
+    """Go on in a copy of the session, whole or up to a message. A prompt that is left out is put into the box."""
     session = _session(chat, "/fork")
     message_id = await names.message(chat.tk, session, argument) if argument else None
+    left_out = await chat.tk.message(session, message_id) if message_id is not None else None
     chat.session = await chat.tk.fork(session, message_id=message_id)
     await chat.refresh()
     chat.note(f"This is {chat.session.slug} now, a copy. `/sessions` leads back.")
+    if left_out is not None and isinstance(left_out.info, UserMessage):
+        chat.place.put_back(said_text(left_out))  # To be sent again, or otherwise.
 
 
 async def undo(chat: Chat, argument: str, *, is_redo: bool) -> None:

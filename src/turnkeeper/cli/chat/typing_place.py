@@ -52,7 +52,7 @@ class TypingPlace(Protocol):
         """Called when the chat has handled a key, and when a turn ends."""
 
     def put_back(self, text: str) -> None:
-        """Put a refused text back into the prompt, unless another text is being typed."""
+        """Put a refused text, or one to be sent anew, into the prompt, unless another text is being typed."""
 
     def close(self) -> None:
         """End ``run``."""

@@ -6,7 +6,6 @@ from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.asgi import Application
 from turnkeeper.server.errors import Malformed
-from turnkeeper.server.names import number_in
 from turnkeeper.server.request import HttpRequest
 from turnkeeper.server.route import route
 from turnkeeper.server.service import Service
@@ -14,6 +13,7 @@ from turnkeeper.server.streams.channel import StreamFilter, StreamFormat
 from turnkeeper.server.streams.hub import Hub
 from turnkeeper.server.streams.stream import Stream, Tail
 from turnkeeper.server.v2.replay import tail
+from turnkeeper.text.number import number_in
 from turnkeeper.workspace import files
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from turnkeeper.core.sharing import EXPIRES_S
+from turnkeeper.core.sharing import EXPIRES_S, EXPIRES_S_MAX
 from turnkeeper.interop.page.document import style
 from turnkeeper.interop.shared_session import SharedSession
 from turnkeeper.model.redaction import RedactionReport
@@ -23,7 +23,6 @@ from turnkeeper.server.routes.event import hub
 from turnkeeper.server.share.live import Shares, frames
 from turnkeeper.server.share.making import base, shared
 from turnkeeper.server.streams.stream import Tail
-from turnkeeper.sessions.share import EXPIRES_S_MAX
 
 SECRET: Final = "x-share-secret"
 """The header with the secret of a link. It never stands in an address, which logs and histories keep."""

@@ -17,11 +17,11 @@ from turnkeeper.api import Turnkeeper
 from turnkeeper.bus import Listener
 from turnkeeper.model.identifier import pack
 from turnkeeper.model.notification import Delta
-from turnkeeper.server.names import number_in
 from turnkeeper.server.streams.channel import Channel, Recent, StreamFilter, StreamFormat
 from turnkeeper.server.streams.frame import OutgoingFrame, Published, joined
 from turnkeeper.server.streams.subscriber import WAITING_MAX, Subscriber
 from turnkeeper.server.v2 import live
+from turnkeeper.text.number import number_in
 
 PACE_S: Final = 0.000_1
 """Delay between two flushes, for each subscriber."""

@@ -6,7 +6,6 @@ from turnkeeper.model.page import Page
 from turnkeeper.model.session import Revert, Session, SessionModel
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import InvalidCursor
-from turnkeeper.server.names import number_in
 from turnkeeper.server.public import public
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.reading import Cursors, Order
@@ -14,6 +13,7 @@ from turnkeeper.server.v2.shape import Location, TokenUsage
 from turnkeeper.sessions.listing import SessionFilter, gathered
 from turnkeeper.store.cursor import cursor
 from turnkeeper.store.store import Store
+from turnkeeper.text.number import number_in
 
 TRAIL_MAX = 20
 """How many pages a client can go back."""

@@ -9,7 +9,7 @@ const connection = new Connection();
 function place() {
   const [, session] = /^\/s\/([A-Za-z0-9_-]+)/.exec(location.pathname) ?? [];
   const at = Number(new URLSearchParams(location.search).get("at"));
-  return { session, at: Number.isInteger(at) && at > 0 ? at : null, anchor: location.hash.startsWith("#m-") ? location.hash.slice(3) : null };
+  return { session, words: new URLSearchParams(location.search).get("q") ?? "", at: Number.isInteger(at) && at > 0 ? at : null, anchor: location.hash.startsWith("#m-") ? location.hash.slice(3) : null };
 }
 
 function Page() {
@@ -35,7 +35,7 @@ function Page() {
       document.removeEventListener("click", clicked);
     };
   }, []);
-  if (!here.session) return html`<${SessionsPage} connection=${connection} go=${go} />`;
+  if (!here.session) return html`<${SessionsPage} asked=${here.words} connection=${connection} go=${go} />`;
   return html`<${SessionPage} key=${here.session} id=${here.session} at=${here.at} anchor=${here.anchor} connection=${connection} go=${go} />`;
 }
 

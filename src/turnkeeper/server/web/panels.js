@@ -20,6 +20,7 @@ export function Now({ state, at, openSession, version }) {
     ${state.todos.length
       ? html`<ul class="todos">${state.todos.map((todo, nth) => html`<li key=${nth} class=${`todo-${todo.status}`}><span aria-hidden="true">${TODO_SIGNS[todo.status] ?? "○"}</span><span class="sr">${todo.status}: </span>${spelt(todo.content)}</li>`)}</ul>`
       : html`<p class="dim">The agent keeps no task list.</p>`}
+    ${state.session.revert && state.todos.length > 0 && html`<p class="note">Undo leaves the list as it is: it may name tasks of what is set aside.</p>`}
     ${children.length > 0 && html`<h3>Child sessions</h3><${Present} at=${at} /><ul class="plain-list">${children.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => openSession(one.id)}>${spelt(one.title)}</button> <span class="dim">${one.status.type === "idle" ? "done" : "running"}, ${money(one.cost)}</span></li>`)}</ul>`}
     <h3>Session</h3>
     <dl class="facts">

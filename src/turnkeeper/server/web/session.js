@@ -37,6 +37,8 @@ export function SessionPage({ id, at, anchor, connection, go }) {
   return html`<${Opened} id=${id} at=${at} anchor=${anchor} connection=${connection} go=${go} live=${live} store=${store.state ? store : live} version=${store.version} />`;
 }
 
+const carried = new Map(); // By fork: what its prompt box begins with.
+
 function Opened({ id, at, anchor, connection, go, live, store }) {
   const state = store.state;
   const { session } = state;
@@ -45,7 +47,8 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
   const [hasTimeline, setTimeline] = useState(at !== null);
   const [density, setDensity] = useState(() => kept.get("density") ?? "normal");
   const [sheet, setSheet] = useState(null);
-  const [draft, setDraft] = useState(null);
+  const [draft, setDraft] = useState(() => carried.get(id) ?? null);
+  useEffect(() => { carried.delete(id); }, []);
   const [problem, setProblem] = useState(null);
   const feed = useRef(null);
   const composer = useRef(null);
@@ -73,6 +76,8 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
   const fork = (messageId) =>
     attempt(async () => {
       const made = await post(`/session/${id}/fork`, { ...(messageId ? { messageID: messageId } : {}), ...(isPast ? { at } : {}) });
+      // The prompt that was forked before is said anew, or otherwise.
+      if (messageId) carried.set(made.id, draftOf(store.message(messageId)?.parts ?? []));
       open(made.id);
     });
   const resume = () => attempt(() => post(`/tk/session/${id}/resume`));
@@ -97,7 +102,7 @@ function Opened({ id, at, anchor, connection, go, live, store }) {
       ...(isPast ? {} : { undo: (messageId) => setSheet({ kind: "undo", messageId }) }),
       fork,
     }),
-    [density, id, at, isPast && state.event?.time],
+    [density, id, at, store, isPast && state.event?.time],
   );
 
   const callOf = ({ tool }) => live.message(tool?.messageID)?.parts.find((part) => part.callID === tool.callID);

@@ -18,10 +18,11 @@ async function overview() {
 
 const older = (cursor) => get(at("/tk/sessions", { limit: PAGE, cursor }));
 
-export function SessionsPage({ connection, go }) {
+/** `asked` are the words in the address: it follows the search field, so that a search can be reloaded and bookmarked. */
+export function SessionsPage({ asked, connection, go }) {
   const read = useRead(overview, []);
   const [more, setMore] = useState({ items: [], older: undefined });
-  const [words, setWords] = useState("");
+  const [words, setWords] = useState(asked);
   const [hasHelp, setHelp] = useState(false);
   const [problem, setProblem] = useState(null);
   useEffect(() => {
@@ -58,10 +59,18 @@ export function SessionsPage({ connection, go }) {
       setProblem(error);
     }
   };
+  const search = (some) => {
+    setWords(some);
+    try {
+      history.replaceState(null, "", at("/", { q: some }));
+    } catch {
+      // A browser allows so many changes of the address in a while. What is typed later is written again.
+    }
+  };
   const isSearch = words.trim().length > 1;
   return html`<div class="home">
     <header class="top"><h1 class="brand"><span class="brand-mark" aria-hidden="true"></span>Turnkeeper</h1>
-      <form class="search" role="search" onSubmit=${(event) => event.preventDefault()}><input type="search" placeholder="Search titles and words" aria-label="Search titles and everything that was said" value=${words} onInput=${(event) => setWords(event.target.value)} /></form>
+      <form class="search" role="search" onSubmit=${(event) => event.preventDefault()}><input type="search" placeholder="Search titles and words" aria-label="Search titles and everything that was said" value=${words} onInput=${(event) => search(event.target.value)} /></form>
       ${asks.length > 0 && html`<span class="state state-wait"><span class="dot" aria-hidden="true"></span>${asks.length} waiting</span>`}
       <${ConnectionState} connection=${connection} /></header>
     <main class="list">

@@ -284,6 +284,17 @@ async def test_after_a_fork_the_next_prompt_can_be_typed(shop: Shop) -> None:
         await seen.until(lambda: seen.screen.box.text == "fine")
 
 
+async def test_a_fork_before_a_prompt_has_it_in_its_box(shop: Shop) -> None:
+    async with driven(shop) as seen:
+        await seen.says("read tides.py")
+        await seen.until(lambda: "has 2 lines" in "".join(seen.texts("text")))
+        await seen.rests()
+        assert seen.desk.session is not None
+        [prompt, *_] = (await seen.desk.tk.messages(seen.desk.session.id)).items
+        await seen.says(f"/fork {prompt.info.id}")
+        await seen.until(lambda: seen.screen.box.text == "read tides.py")
+
+
 def foot(seen: Driven) -> str:
     """The line below the prompt."""
     return str(seen.screen.query_one("#foot", Static).render())
