@@ -1,9 +1,8 @@
 """Numbers that nobody means: a command says what it takes, in plain words, and does nothing."""
 
-from pathlib import Path
-
 import pytest
-from cli_store import api, tk
+from cli_store import api
+from workshop import Shop
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.cli.permission_prompt import parse_choice
@@ -39,17 +38,11 @@ async def one_session(opened: Turnkeeper) -> str:
         (("mcp", "add", "x", "--timeout", "9" * 25, "--", "y"), "--timeout is in milliseconds, from 1 to 86,400,000"),
     ],
 )
-def test_a_number_that_no_option_takes_is_refused_in_plain_words(
-    data: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], why: str
-) -> None:
-    # `agent create` would write into the directory, and `mcp add` into the home.
-    monkeypatch.chdir(data.parent)
-    monkeypatch.setenv("HOME", str(data.parent))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    session = api(data, one_session)
-    said = tk(data, *(session if word == "SESSION" else word for word in words))
-    assert (said.code, said.out) == (2, "")
-    line = " ".join(said.err.split())
+def test_a_number_that_no_option_takes_is_refused_in_plain_words(shop: Shop, words: tuple[str, ...], why: str) -> None:
+    session = api(shop.data, one_session)
+    said = shop.process(*(session if word == "SESSION" else word for word in words))
+    assert (said.returncode, said.stdout) == (2, "")
+    line = " ".join(said.stderr.split())
     assert why in line
     assert "digits()" not in line
     assert len(line) < 400
