@@ -13,7 +13,7 @@ import pytest
 from confined import without_powers
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace import files
+from turnkeeper.workspace import files, path_steps
 from turnkeeper.workspace.files import CheckedPath
 
 
@@ -278,20 +278,20 @@ def test_names_are_spelt_as_they_are_on_the_disk(tmp_path: Path) -> None:
     (tmp_path / "Docs/.env").touch()
     composed, decomposed = "caf\u00e9", "cafe\u0301"
     (tmp_path / "Docs" / decomposed).touch()
-    assert files.spelled("docs/.ENV", str(tmp_path)) == "Docs/.env"
-    assert files.spelled(f"Docs/{composed}", str(tmp_path)) == f"Docs/{decomposed}"
-    assert files.spelled("docs/new/File", str(tmp_path)) == "Docs/new/File"
+    assert path_steps.spelled("docs/.ENV", str(tmp_path)) == "Docs/.env"
+    assert path_steps.spelled(f"Docs/{composed}", str(tmp_path)) == f"Docs/{decomposed}"
+    assert path_steps.spelled("docs/new/File", str(tmp_path)) == "Docs/new/File"
 
 
 def test_a_file_system_that_tells_letters_apart_is_known(tmp_path: Path) -> None:
     place = tmp_path / "Letters"
     place.mkdir()
-    assert files.folds_case(str(place)) is (tmp_path / "lETTERS").exists()
+    assert path_steps.folds_case(str(place)) is (tmp_path / "lETTERS").exists()
 
 
 def test_every_step_through_links_is_seen(tmp_path: Path) -> None:
     os.symlink("b", tmp_path / "a")
     os.symlink("/proc/self/cwd", tmp_path / "b")
-    assert "/proc/self/" in list(files.steps(str(tmp_path / "a/x")))
+    assert "/proc/self/" in list(path_steps.steps(str(tmp_path / "a/x")))
     os.symlink("loop", tmp_path / "loop")
-    assert len(list(files.steps(str(tmp_path / "loop")))) <= files.LINKS_MAX
+    assert len(list(path_steps.steps(str(tmp_path / "loop")))) <= path_steps.LINKS_MAX

@@ -10,7 +10,8 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.model.prompt import FileInput
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.text.attachment_url import line_query
-from turnkeeper.workspace.files import SNIFFED_BYTES, is_binary, media_type, real
+from turnkeeper.workspace.file_kind import SNIFFED_BYTES, is_binary, media_type
+from turnkeeper.workspace.files import real
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper

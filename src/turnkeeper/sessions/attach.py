@@ -36,7 +36,7 @@ from turnkeeper.tools.read import READ, ReadArguments
 from turnkeeper.tools.reads import SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import ToolContext, ToolFailure, ToolOutput
-from turnkeeper.workspace import files, images
+from turnkeeper.workspace import file_kind, files, images
 from turnkeeper.workspace.mcp_connection import McpFailure
 from turnkeeper.workspace.project import ProjectPlace
 from turnkeeper.workspace.symbols import FileSymbols, no_symbols
@@ -242,7 +242,7 @@ def _media(path: Path, mime: str) -> tuple[str, bytes]:
         raise ToolFailure(f"{str(path)!r}: {error.strerror or error}.") from error
     if is_too_large:
         raise Invalid(f"{path.name} is larger than {IMAGE_READ_MAX} bytes; send a smaller image")
-    return files.media_type(content[: files.SNIFFED_BYTES]) or mime.lower(), content
+    return file_kind.media_type(content[: file_kind.SNIFFED_BYTES]) or mime.lower(), content
 
 
 def _content(part: FileInput) -> bytes:

@@ -20,7 +20,7 @@ from turnkeeper.text.shell_paths import ShellPath
 from turnkeeper.text.shell_rules import CommandAsk
 from turnkeeper.tools.tool import ToolContext, ToolFailure
 from turnkeeper.tools.wanted import Wanted, ask_all
-from turnkeeper.workspace import files, ripgrep
+from turnkeeper.workspace import files, path_steps, ripgrep
 from turnkeeper.workspace.files import CheckedPath
 
 MATCHES_MAX: Final = 10_000
@@ -124,8 +124,8 @@ def patterns(path: Path, context: ToolContext) -> list[str]:
     if place != str(path) or root != str(context.top):
         found.append(_from_top(place, root))
     composed = [unicodedata.normalize("NFC", name) for name in found]
-    if files.folds_case(root):
-        composed += [files.spelled(name, root) for name in composed if not os.path.isabs(name)]
+    if path_steps.folds_case(root):
+        composed += [path_steps.spelled(name, root) for name in composed if not os.path.isabs(name)]
         composed += [name.casefold() for name in composed]
     return list(dict.fromkeys([*found, *composed]))
 
@@ -220,7 +220,7 @@ def _ends(place: str) -> list[Path]:
     A path through /proc is taken to lie there: ``/proc/self/cwd`` leads elsewhere for the command than for us.
     """
     texts = dict.fromkeys([place, os.path.normpath(place)])
-    if any(step.startswith("/proc/") for text in texts for step in files.steps(text)):
+    if any(step.startswith("/proc/") for text in texts for step in path_steps.steps(text)):
         return [Path("/proc")]
     return list(dict.fromkeys(files.real(Path(text)) for text in texts))
 

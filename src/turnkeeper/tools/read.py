@@ -21,7 +21,7 @@ from turnkeeper.text.file_text import UTF8_MARK
 from turnkeeper.tools.reach import patterns, reach, shown
 from turnkeeper.tools.reads import SessionReads
 from turnkeeper.tools.tool import Attachment, Tool, ToolContext, ToolFailure, ToolOutput, text
-from turnkeeper.workspace import files
+from turnkeeper.workspace import file_kind, files
 
 PREVIEW_LINES: Final = 20
 
@@ -75,11 +75,11 @@ def _read(path: Path, first: int, limit: int, title: str, reads: SessionReads) -
         return _output("directory", path, title, stretch, stretch.lines)
     files.require_regular(path)
     with files.open_file(path) as file:
-        head = file.read(files.SNIFFED_BYTES)
-        mime = files.media_type(head)
+        head = file.read(file_kind.SNIFFED_BYTES)
+        mime = file_kind.media_type(head)
         if mime is not None:
             return _media(path, title, mime)
-        if files.is_binary(path, head):
+        if file_kind.is_binary(path, head):
             raise ToolFailure(f"{str(path)!r} is a binary file and cannot be read as text.")
         content = head + file.read(EDITED_BYTES_MAX + 1 - len(head))
         if is_whole := len(content) <= EDITED_BYTES_MAX:

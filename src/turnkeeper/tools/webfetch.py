@@ -9,7 +9,7 @@ from msgspec import Meta
 from turnkeeper.core.limits import FETCH_TIMEOUT_MAX_S, FETCH_TIMEOUT_S
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.tools.tool import Attachment, Tool, ToolContext, ToolFailure, ToolOutput, text
-from turnkeeper.workspace import files, web
+from turnkeeper.workspace import file_kind, web
 from turnkeeper.workspace.web import Address, Fetched
 
 Format = Literal["markdown", "text", "html"]
@@ -62,7 +62,7 @@ def _anything(address: Address) -> bool:
 
 
 def _image(fetched: Fetched) -> Attachment | None:
-    mime = files.media_type(fetched.content[: files.SNIFFED_BYTES])
+    mime = file_kind.media_type(fetched.content[: file_kind.SNIFFED_BYTES])
     if mime not in _IMAGES:
         return None
     url = f"data:{mime};base64,{b64encode(fetched.content).decode()}"
@@ -72,7 +72,7 @@ def _image(fetched: Fetched) -> Attachment | None:
 
 def _shown(fetched: Fetched, format: Format) -> str:
     """The page as the model reads it. Raises ToolFailure if it is no text."""
-    if b"\0" in fetched.content[: files.SNIFFED_BYTES] and (fetched.charset or "").lower()[:6] != "utf-16":
+    if b"\0" in fetched.content[: file_kind.SNIFFED_BYTES] and (fetched.charset or "").lower()[:6] != "utf-16":
         raise ToolFailure(f"{fetched.url} is a binary file of type {fetched.mime or 'unknown'}, and cannot be shown.")
     try:
         page = fetched.content.decode(fetched.charset or "utf-8", "replace")

@@ -4,10 +4,8 @@ import errno
 import os
 import secrets
 import stat
-import unicodedata
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path, PosixPath
 from typing import IO, BinaryIO, Final
 from weakref import WeakValueDictionary
@@ -18,22 +16,13 @@ from turnkeeper.core.limits import EDITED_BYTES_MAX
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.text import file_text
 from turnkeeper.text.file_text import FileText
+from turnkeeper.workspace.file_kind import SNIFFED_BYTES, is_binary
 from turnkeeper.workspace.folder_entries import is_folder
 
 PRIVATE: Final = 0o600
 """The mode of a file that only its owner may read."""
 SMALL_BYTES: Final = 32 * 1024
-SNIFFED_BYTES: Final = 4096
-"""Number of bytes that are read to determine the type of a file."""
 
-LINKS_MAX: Final = 4096
-"""Maximum number of steps along links in a path."""
-
-_BINARY: Final = (
-    "zip tar gz exe dll so class jar war 7z doc docx xls xlsx ppt pptx odt ods odp bin dat obj o a lib wasm pyc pyo"
-)
-_BINARY_SUFFIXES: Final = frozenset(f".{name}" for name in _BINARY.split())
-_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b"))
 _SEARCH: Final = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags for opening a directory on the way to a file."""
 _locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
@@ -330,31 +319,6 @@ def _stat(name: str, directory: int) -> os.stat_result | None:
     return None
 
 
-def is_binary(path: Path, head: bytes) -> bool:
-    """Whether a file is no text, by its name and its beginning."""
-    if path.suffix.lower() in _BINARY_SUFFIXES:
-        return True
-    if file_text.is_utf16(head):
-        return False
-    if b"\0" in head:
-        return True
-    controls = len(head) - len(head.translate(None, _CONTROLS))
-    return controls * 10 > len(head) * 3
-
-
-def media_type(head: bytes) -> str | None:
-    """The media type of an image or PDF, from its first bytes."""
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if head.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return "application/pdf" if head.startswith(b"%PDF-") else None
-
-
 def entries(directory: Path) -> list[str]:
     """The sorted names in a directory; names of directories, and of links to directories, end with a slash."""
     with directory_of(directory) as parent:
@@ -398,48 +362,3 @@ def keep_owner_and_mode(descriptor: int, before: os.stat_result, mode: int | Non
     with suppress(PermissionError):
         os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode) if mode is None else mode)
-
-
-def steps(path: str) -> Iterator[str]:
-    """Every path that the resolution of a path visits, including links and their targets."""
-    waiting, at = [part for part in reversed(path.split("/")) if part], "/"
-    for _ in range(LINKS_MAX):
-        if not waiting:
-            return
-        part = waiting.pop()
-        below = os.path.join(at, part)
-        yield f"{below}/"
-        try:
-            target = os.readlink(below)
-        except (OSError, ValueError):
-            at = os.path.dirname(at) if part == ".." else at if part == "." else below
-            continue
-        waiting += [one for one in reversed(target.split("/")) if one]
-        at = "/" if target.startswith("/") else at
-
-
-@lru_cache(maxsize=64)
-def folds_case(directory: str) -> bool:
-    """Whether the file system ignores case (``A`` is ``a``), tested with the directory's own name."""
-    other = os.path.join(os.path.dirname(directory), os.path.basename(directory).swapcase())
-    try:
-        return other != directory and os.path.samefile(directory, other)
-    except OSError:
-        return False
-
-
-def spelled(path: str, directory: str) -> str:
-    """A path below a directory with its names as they are on the disk; missing names stay as given."""
-    parts: list[str] = []
-    for part in path.split("/"):
-        try:
-            names = os.listdir(os.path.join(directory, *parts))
-        except OSError:
-            names = []
-        same = [name for name in names if _folded(name) == _folded(part)]
-        parts.append(part if part in names or not same else same[0])
-    return "/".join(parts)
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()

@@ -14,7 +14,7 @@ from turnkeeper.core.limits import (
 from turnkeeper.model.config import ImageConfig
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.text.image_size import Size, image_size, smaller_sizes
-from turnkeeper.workspace.files import SNIFFED_BYTES, media_type
+from turnkeeper.workspace.file_kind import SNIFFED_BYTES, media_type
 
 if TYPE_CHECKING:
     from PIL.Image import Image

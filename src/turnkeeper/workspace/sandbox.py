@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from turnkeeper.core import flags
 from turnkeeper.core.sandbox import Confinement, SandboxPlaces, SandboxPolicy
 from turnkeeper.model.config import SandboxConfig, SandboxMode
-from turnkeeper.workspace import auth, capabilities, files, git, landlock, paths, seatbelt, seccomp
+from turnkeeper.workspace import auth, capabilities, files, git, landlock, path_steps, paths, seatbelt, seccomp
 from turnkeeper.workspace.guard import Restrictions
 
 log = logging.getLogger(__name__)
@@ -237,7 +237,7 @@ def _beside(found: Iterable[str], writable: Sequence[str]) -> tuple[str, ...]:
         return any(path.startswith(f"{place.rstrip('/')}/") for place in writable)
 
     def by_own_link(path: str) -> bool:
-        return any(os.path.islink(step) and is_below(step) for step in map(_without_slash, files.steps(path)))
+        return any(os.path.islink(step) and is_below(step) for step in map(_without_slash, path_steps.steps(path)))
 
     return tuple(real for path in found if not by_own_link(path) and not is_below(real := os.path.realpath(path)))
 
