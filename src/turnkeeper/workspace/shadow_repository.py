@@ -217,8 +217,7 @@ class ShadowRepository:
     def _captured(
         self, shadow: ShadowGit, session_id: str, protected: Collection[str] | None, with_ignored: bool
     ) -> Captured:
-        if not files.is_enterable(self.root):
-            # Not a project whose files were all deleted.
+        if not files.is_enterable(self.root):  # Not a project whose files were all deleted.
             raise NotADirectoryError("it is no directory any more, or may not be entered")
         with shadow.locked():
             self._make_ready(shadow)
