@@ -78,10 +78,10 @@ def test_a_folder_of_plans_that_may_not_be_entered_stops_no_turn(tmp_path: Path)
 
 
 def test_a_repository_that_may_not_be_read_is_named_to_the_client(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    with closed(tmp_path / ".git"):
-        params = {"directory": str(tmp_path)}
-        answer = with_server(tmp_path.parent, lambda server: server.post("/session", {}, 403, params=params))
+    (tmp_path / "project/.git").mkdir(parents=True)
+    with closed(tmp_path / "project/.git"):
+        params = {"directory": str(tmp_path / "project")}
+        answer = with_server(tmp_path, lambda server: server.post("/session", {}, 403, params=params))
     assert answer["name"] == "ForbiddenError"
-    assert answer["data"]["message"].startswith(f"{tmp_path}/.git/")
+    assert answer["data"]["message"].startswith(f"{tmp_path}/project/.git/")
     assert "Permission denied; check the path and its permissions" in answer["data"]["message"]

@@ -50,7 +50,7 @@ def take_all() -> list[int]:
 
 
 async def main(data: str) -> None:
-    environ = {**os.environ, "TURNKEEPER_DATA": data}
+    environ, store = {**os.environ, "TURNKEEPER_DATA": data}, f"sqlite:{data}/turnkeeper.db"
     options = ServerOptions(environ=environ, runs=False)
 
     def settings() -> "Settings":
@@ -58,7 +58,7 @@ async def main(data: str) -> None:
 
         return Settings(environ=environ, runs=False)
 
-    async with open_store(None, directory=Path.cwd(), settings=settings, environ=environ) as turnkeeper:
+    async with open_store(store, directory=Path.cwd(), settings=settings, environ=environ) as turnkeeper:
         service = Service(turnkeeper, Path.cwd(), options)
         bound = serving.listen("127.0.0.1", 0)
         app = App(service, routes.load)

@@ -88,6 +88,14 @@ def patches(text: str) -> Iterator[int]:
                 yield node.lineno
 
 
+def leaves_its_directory(text: str) -> Iterator[int]:
+    """Lines that go above the directory of a test, which all tests of a process share."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Attribute(value=ast.Name(id="tmp_path"), attr="parent" | "parents"):
+                yield node.lineno
+
+
 def replaces_methods(text: str) -> Iterator[int]:
     """Lines that assign a function of the test to another object, under the name of a method of the source."""
     tree = ast.parse(text)
@@ -207,6 +215,13 @@ RULES = (
         (TESTS, SOURCE / "testing"),
         broken="from unittest import mock\nfrom unittest.mock import patch\ndef test(monkeypatch): ...",
         kept="def test(tmp_path): ...",
+    ),
+    Rule(
+        "tests stay in their own directory",
+        leaves_its_directory,
+        (TESTS,),
+        broken="def test(tmp_path): (tmp_path.parent / 'turnkeeper.json').touch()",
+        kept="def test(tmp_path): (tmp_path / 'turnkeeper.json').touch()",
     ),
     Rule(
         "tests replace no method of a live object",
