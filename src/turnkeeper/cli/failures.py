@@ -59,13 +59,13 @@ def _usage_words(error: "CycloptsError") -> str:
     if isinstance(error, CoercionError) and error.msg is None and error.token and error.target_type in (int, float):
         given = error.token.value
         wanted = "a whole number" if error.target_type is int else "a number"
-        wrong = f"is not {wanted}" if number_in(given) or not given.isdecimal() else "has too many digits"
+        wrong = f"is not {wanted}" if number_in(given) is not None or not given.isdecimal() else "has too many digits"
         return f"Invalid value for {error.token.keyword}: '{_short(given)}' {wrong}"
     return said
 
 
 def _short(word: str) -> str:
-    """A word of an error message, cut if it is longer than any that somebody means."""
+    """A word of an error message; a very long one is cut."""
     return word if len(word) <= WORD_MAX else f"{word[:WORD_SHOWN]}..."
 
 

@@ -25,8 +25,8 @@ async def auth(name: Server, /, *, options: Options) -> None:
     agree there within five minutes; the browser then comes back to a port of this
     machine. The sites have a minute to answer, before the page and after it.
     Tokens are kept in mcp-auth.json, which only you can read, and are renewed by
-    themselves. A server that does not let programs register themselves needs the
-    id of one that you registered, in `oauth.clientId`. With --json the answer is
+    themselves. If a server does not let programs register themselves, register a
+    client there and set its id as `oauth.clientId`. With --json the answer is
     {"name", "url", "file"}; the address of the page is on standard error.
 
     For example:

@@ -232,7 +232,7 @@ def _scan(shadow: ShadowGit, limits: CaptureLimits, with_ignored: bool) -> _Scan
         new = shadow.work.names(others, new_max)
         changed, warnings = shadow.work.ended(differing)
         ignored = _ignored_names(shadow, hidden) if hidden is not None else ANYTHING
-    # Git does not tell these files as changed, whatever became of them.
+    # Git reports no change of a file in a directory that it cannot enter, so these directories are listed here.
     closed = _closed(shadow) if _REFUSED in warnings else frozenset[bytes]()
     return _Scan(list(dict.fromkeys(filter(None, changed.split(b"\0")))), new, ignored, closed)
 

@@ -1,4 +1,4 @@
-"""Lists of an MCP server, freed of the items that the package ``mcp`` does not take.
+"""Lists of an MCP server, without the items that the package ``mcp`` refuses.
 
 The package refuses a page of a list as a whole if one item is invalid. So each answer to a request for a list is
 checked between the transport and the client: invalid items are taken out, and named with the reason.
@@ -60,17 +60,17 @@ class ListCheck:
         if isinstance(sent.message, JSONRPCRequest) and sent.message.method in LISTS:
             self._asked[sent.message.id] = sent.message.method
 
-    def checked(self, heard: "SessionMessage | Exception") -> "SessionMessage | Exception":
+    def checked(self, received: "SessionMessage | Exception") -> "SessionMessage | Exception":
         """The message; an answer to a request for a list without its invalid items."""
         from mcp_types import JSONRPCError, JSONRPCResponse
 
-        if isinstance(heard, Exception) or not isinstance(heard.message, JSONRPCResponse | JSONRPCError):
-            return heard
-        method = self._asked.pop(heard.message.id, None) if heard.message.id is not None else None
-        if method is None or isinstance(heard.message, JSONRPCError):
-            return heard
-        valid = self._valid(method, heard.message.result)
-        return replace(heard, message=heard.message.model_copy(update={"result": valid}))
+        if isinstance(received, Exception) or not isinstance(received.message, JSONRPCResponse | JSONRPCError):
+            return received
+        method = self._asked.pop(received.message.id, None) if received.message.id is not None else None
+        if method is None or isinstance(received.message, JSONRPCError):
+            return received
+        valid = self._valid(method, received.message.result)
+        return replace(received, message=received.message.model_copy(update={"result": valid}))
 
     def _valid(self, method: str, result: JsonObject) -> JsonObject:
         field, kind = LISTS[method]
@@ -100,7 +100,7 @@ class ListCheck:
 
 
 class _Reading:
-    """A stream of messages from a server, which are checked."""
+    """A stream of messages from a server, with invalid items of lists removed."""
 
     def __init__(self, stream: "ReadStream[SessionMessage | Exception]", check: ListCheck) -> None:
         self._stream, self._check = stream, check
@@ -133,7 +133,7 @@ class _Reading:
 
 
 class _Writing:
-    """A stream of messages to a server, of which the requests for lists are noted."""
+    """A stream of messages to a server, which notes the requests for lists."""
 
     def __init__(self, stream: "WriteStream[SessionMessage]", check: ListCheck) -> None:
         self._stream, self._check = stream, check
